@@ -1,0 +1,205 @@
+//! Clock ids, the sets they form, clock modes and feature bits.
+//!
+//! Ids are those of Linux (`include/uapi/linux/time.h`); they are constants, never the order of an
+//! enumeration, because every consumer has them compiled in.
+
+use bitflags::bitflags;
+
+/// A clock id as a program passes it: a C `clockid_t`.
+///
+/// Any `i32` is a legal value: negative ids name CPU clocks of a process or descriptors of
+/// dynamic clocks, unknown ones are the kernel's to refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct ClockId(pub i32);
+
+impl ClockId {
+    /// Wall clock, UTC seconds since 1970; may be set and may repeat a second.
+    pub const REALTIME: Self = Self(0);
+    /// Time since an arbitrary point, steered, never set, stands still in suspend.
+    pub const MONOTONIC: Self = Self(1);
+    /// CPU time of the process; never served by a page.
+    pub const PROCESS_CPUTIME_ID: Self = Self(2);
+    /// CPU time of the thread; never served by a page.
+    pub const THREAD_CPUTIME_ID: Self = Self(3);
+    /// Like [`MONOTONIC`](Self::MONOTONIC) but not steered by NTP.
+    pub const MONOTONIC_RAW: Self = Self(4);
+    /// [`REALTIME`](Self::REALTIME) as of the last tick.
+    pub const REALTIME_COARSE: Self = Self(5);
+    /// [`MONOTONIC`](Self::MONOTONIC) as of the last tick.
+    pub const MONOTONIC_COARSE: Self = Self(6);
+    /// [`MONOTONIC`](Self::MONOTONIC) plus the time spent in suspend.
+    pub const BOOTTIME: Self = Self(7);
+    /// Wakes a suspended machine; never served by a page.
+    pub const REALTIME_ALARM: Self = Self(8);
+    /// Wakes a suspended machine; never served by a page.
+    pub const BOOTTIME_ALARM: Self = Self(9);
+    /// International Atomic Time: [`REALTIME`](Self::REALTIME) without its leap seconds.
+    pub const TAI: Self = Self(11);
+
+    /// The clock's set of one; empty for an id that no page has a slot for.
+    #[inline]
+    #[must_use]
+    pub const fn set(self) -> ClockSet {
+        // A negative id becomes a large u32, so one comparison refuses both ends.
+        let id = self.0.cast_unsigned();
+        if id < 12 {
+            ClockSet::from_bits_truncate(1 << id)
+        } else {
+            ClockSet::empty()
+        }
+    }
+
+    /// The place of this clock in the page, for the seven clocks that a page serves.
+    #[inline(always)] // the id's range check must be visible to the slot's address arithmetic
+    #[must_use]
+    pub const fn slot(self) -> Option<Slot> {
+        if ClockSet::SERVED.contains(self.set()) && !self.set().is_empty() {
+            Some(Slot(self.0.cast_unsigned()))
+        } else {
+            None
+        }
+    }
+}
+
+/// The index of a served clock in `basetime`: only an id of [`ClockSet::SERVED`] becomes one.
+///
+/// # Invariants
+/// The value is below 12.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Wall clock.
+    pub const REALTIME: Self = Self(0);
+
+    /// The clock this slot belongs to.
+    #[inline]
+    #[must_use]
+    pub const fn clock(self) -> ClockId {
+        ClockId(self.0.cast_signed())
+    }
+
+    /// Position in `basetime`, below 12.
+    #[inline(always)] // part of an address computation
+    #[must_use]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+bitflags! {
+    /// A set of clocks: bit `n` stands for clock id `n`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct ClockSet: u32 {
+        /// [`ClockId::REALTIME`].
+        const REALTIME = 1 << 0;
+        /// [`ClockId::MONOTONIC`].
+        const MONOTONIC = 1 << 1;
+        /// [`ClockId::MONOTONIC_RAW`].
+        const MONOTONIC_RAW = 1 << 4;
+        /// [`ClockId::REALTIME_COARSE`].
+        const REALTIME_COARSE = 1 << 5;
+        /// [`ClockId::MONOTONIC_COARSE`].
+        const MONOTONIC_COARSE = 1 << 6;
+        /// [`ClockId::BOOTTIME`].
+        const BOOTTIME = 1 << 7;
+        /// [`ClockId::TAI`].
+        const TAI = 1 << 11;
+
+        /// Read through `do_hres` on the steered scale, `cs[0]`.
+        const STEERED = Self::REALTIME.bits() | Self::MONOTONIC.bits()
+            | Self::BOOTTIME.bits() | Self::TAI.bits();
+        /// Read through `do_hres`, on either scale: these need the counter.
+        const PRECISE = Self::STEERED.bits() | Self::MONOTONIC_RAW.bits();
+        /// Read through `do_coarse`: as of the last tick, without the counter.
+        const COARSE = Self::REALTIME_COARSE.bits() | Self::MONOTONIC_COARSE.bits();
+        /// Every clock that a page serves.
+        const SERVED = Self::PRECISE.bits() | Self::COARSE.bits();
+    }
+}
+
+/// How the counter behind the precise clocks is read (`clock_mode`, offset 4).
+///
+/// Any value may stand in a page. One that a reader does not know, or that belongs to another
+/// architecture, sends the precise clocks to the fallback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct ClockMode(pub i32);
+
+impl ClockMode {
+    /// No counter that a program may read: the precise clocks fall back.
+    pub const NONE: Self = Self(0);
+    /// The architecture's counter: x86 `lfence; rdtsc`, Arm CNTVCT, RISC-V `time`.
+    pub const COUNTER: Self = Self(1);
+    /// KVM's paravirtual clock: reserved, falls back.
+    pub const PVCLOCK: Self = Self(2);
+    /// Hyper-V's reference page: reserved, falls back.
+    pub const HVCLOCK: Self = Self(3);
+    /// The page's own `memory_counter` is the counter.
+    pub const MEMORY: Self = Self(0x100);
+    /// x86 `rdtscp`, for CPUs on which it is the faster ordered read.
+    pub const RDTSCP: Self = Self(0x101);
+    /// aarch64 CNTVCTSS_EL0, the self-synchronised counter (FEAT_ECV).
+    pub const CNTVCTSS: Self = Self(0x102);
+    /// The architecture's counter for 64-bit images only; 32-bit ones fall back.
+    pub const COUNTER_64BIT_ONLY: Self = Self(0x103);
+    /// The page belongs to a time namespace: its slots are offsets, the data is one slot above.
+    pub const TIME_NAMESPACE: Self = Self(i32::MAX);
+}
+
+bitflags! {
+    /// What the kernel maintains beyond the clocks (`features`, offset 272).
+    ///
+    /// A writer sets a bit only when it knows it to be true on every CPU, now and after hotplug.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Features: u64 {
+        /// x86: the CPU has RDPID and TSC_AUX holds `node << 12 | cpu` on every CPU.
+        const GETCPU_RDPID = 1 << 0;
+        /// x86: the limit of segment 0x7b holds `node << 12 | cpu` on every CPU.
+        const GETCPU_SEGMENT_LIMIT = 1 << 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_linux() {
+        let table = [
+            (ClockId::REALTIME, 0),
+            (ClockId::MONOTONIC, 1),
+            (ClockId::PROCESS_CPUTIME_ID, 2),
+            (ClockId::THREAD_CPUTIME_ID, 3),
+            (ClockId::MONOTONIC_RAW, 4),
+            (ClockId::REALTIME_COARSE, 5),
+            (ClockId::MONOTONIC_COARSE, 6),
+            (ClockId::BOOTTIME, 7),
+            (ClockId::REALTIME_ALARM, 8),
+            (ClockId::BOOTTIME_ALARM, 9),
+            (ClockId::TAI, 11),
+        ];
+        for (id, number) in table {
+            assert_eq!(id.0, number);
+        }
+    }
+
+    #[test]
+    fn exactly_the_seven_served_clocks_have_a_slot() {
+        let served: std::vec::Vec<i32> = (-300..=300)
+            .filter(|&id| ClockId(id).slot().is_some())
+            .collect();
+        assert_eq!(served, [0, 1, 4, 5, 6, 7, 11]);
+        for id in [i32::MIN, i32::MAX, 32, 32 + 1, 1 << 16] {
+            assert_eq!(ClockId(id).slot(), None, "id {id}");
+        }
+    }
+
+    #[test]
+    fn sets_have_the_bits_that_linux_routes_by() {
+        assert_eq!(ClockSet::STEERED.bits(), 0x883);
+        assert_eq!(ClockSet::COARSE.bits(), 0x60);
+        assert_eq!(ClockSet::PRECISE.bits(), 0x893);
+    }
+}

@@ -1,0 +1,306 @@
+//! From a base and a counter to a time: exact for every input, without a division.
+//!
+//! With `d` the cycles since the last update, the time is `floor((base + d * mult) / 2^shift)`
+//! nanoseconds after the base's second, in unbounded arithmetic. The product has up to 95 bits;
+//! the usual one fits in 64, and the rest of the work is kept off that path.
+//!
+//! Splitting nanoseconds into seconds is a division by a constant. Compilers turn that into a
+//! multiplication on 64-bit machines and into a call of a runtime function on 32-bit ones, which
+//! an image must not have; and they undo hand-written subtraction loops into the same call. So the
+//! multiplication is written out ([`split_seconds`]); it takes the same few steps for every input.
+
+/// Nanoseconds in a second.
+pub const NANOS_PER_SEC: u32 = 1_000_000_000;
+
+/// Largest shift that a page may hold: 10^9 << 34 is the last that fits in a `u64`.
+pub const MAX_SHIFT: u32 = 34;
+
+/// A time as a program gets it: seconds and the nanoseconds of the second that has begun.
+///
+/// # Invariants
+/// `nanos` is below 10^9. Times before zero have negative seconds and count their nanoseconds
+/// upwards: -1.5 s is `{ -2, 500_000_000 }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Whole seconds, rounded towards minus infinity.
+    pub secs: i64,
+    /// Nanoseconds, 0..=999_999_999.
+    pub nanos: u32,
+}
+
+/// Cycles from `last` to `now` on a counter of width `mask`, 0 if the counter is behind.
+///
+/// A counter is behind if it seems to have moved by more than half of its range: another CPU
+/// whose counter lags read it, or a virtual machine was moved. The time then stands still at the
+/// base, instead of leaping by up to a whole range.
+#[inline(always)] // two instructions and a select, on the critical path behind the counter
+#[must_use]
+pub const fn elapsed_cycles(now: u64, last: u64, mask: u64) -> u64 {
+    let delta = now.wrapping_sub(last) & mask;
+    if delta > mask >> 1 {
+        core::hint::cold_path();
+        0
+    } else {
+        delta
+    }
+}
+
+/// `floor((base + cycles * mult) / 2^shift)`; `shift` is taken modulo 128.
+#[inline(always)] // one multiplication, one addition with carry
+#[must_use]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "2^64 * 2^32 + 2^64 fits in a u128"
+)]
+pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
+    cycles as u128 * mult as u128 + base as u128
+}
+
+/// Adds `nanos` to `secs` seconds; `None` if the seconds do not fit in an `i64`.
+#[inline(always)] // the usual exit is a comparison; the carries are out of line
+#[must_use]
+pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
+    if let Ok(shifted) = u64::try_from(shifted) {
+        let nanos = shifted >> (shift & 63);
+        if nanos < NANOS_PER_SEC as u64 {
+            #[allow(clippy::cast_possible_truncation, reason = "below 10^9")]
+            return Some(Time {
+                secs,
+                nanos: nanos as u32,
+            });
+        }
+        core::hint::cold_path();
+        return carry_narrow(secs, nanos);
+    }
+    core::hint::cold_path();
+    carry_wide(secs, shifted, shift)
+}
+
+/// The carry when a second or more has gone by since the base.
+#[inline]
+fn carry_narrow(secs: i64, nanos: u64) -> Option<Time> {
+    let (carried, nanos) = split_seconds(nanos);
+    Some(Time {
+        secs: secs.checked_add_unsigned(carried)?,
+        nanos,
+    })
+}
+
+/// The carry when the product has more than 64 bits: the page was not written for hours.
+#[inline]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "32-bit digits of a long number"
+)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "each step's bounds stand beside it"
+)]
+fn carry_wide(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
+    let nanos = shift_right(shifted, shift);
+    // Long division in base 2^32: each remainder is below 2^30, so each dividend is below 2^62.
+    let (high, rest) = split_seconds((nanos >> 64) as u64);
+    let (middle, rest) = split_seconds(((rest as u64) << 32) | (nanos >> 32) as u32 as u64);
+    let (low, nanos) = split_seconds(((rest as u64) << 32) | nanos as u32 as u64);
+    if high != 0 {
+        // 2^64 seconds after any i64 is beyond every i64.
+        return None;
+    }
+    // Both quotients are below 2^32, since each remainder was below the divisor.
+    Some(Time {
+        secs: secs.checked_add_unsigned((middle << 32) | low)?,
+        nanos,
+    })
+}
+
+/// `value >> (shift mod 64)`, from 64-bit parts: a 128-bit shift by a variable is a call of a
+/// runtime function on 32-bit machines.
+#[inline(always)] // a shift
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the parts of a long number"
+)]
+#[allow(clippy::arithmetic_side_effects, reason = "shifts below 64")]
+const fn shift_right(value: u128, shift: u32) -> u128 {
+    let (high, low) = ((value >> 64) as u64, value as u64);
+    let shift = shift & 63;
+    // `high << 1 << (63 - shift)` is `high << (64 - shift)` without a shift by 64.
+    let low = (low >> shift) | (high << 1 << (63 - shift));
+    ((high >> shift) as u128) << 64 | low as u128
+}
+
+/// Whole seconds in `nanos`, and the nanoseconds that remain.
+///
+/// 10^9 is 2^9 * 1953125. After a shift by 9 the dividend has 55 bits, for which the multiplier
+/// `ceil(2^75 / 1953125)` gives the exact quotient (Granlund and Montgomery 1994, theorem 4.2; the
+/// tests compare it with a division at every boundary).
+#[inline(always)] // two multiplications
+#[must_use]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the remainder is below 10^9"
+)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the quotient times the divisor is at most nanos"
+)]
+pub const fn split_seconds(nanos: u64) -> (u64, u32) {
+    const MULTIPLIER: u64 = (1_u128 << 75).div_ceil(1_953_125) as u64;
+    let secs = (((nanos >> 9) as u128 * MULTIPLIER as u128) >> 64) as u64 >> 11;
+    (secs, (nanos - secs * NANOS_PER_SEC as u64) as u32)
+}
+
+/// Nanoseconds since zero, as `clock_gettime_ns` returns them; `None` beyond an `i64`.
+#[inline(always)] // two additions and a multiplication, all checked by the flags they set
+#[must_use]
+pub(crate) fn total_nanos(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
+    if let Ok(shifted) = u64::try_from(shifted)
+        && let Ok(nanos) = i64::try_from(shifted >> (shift & 63))
+        && let Some(base) = checked_secs_to_nanos(secs)
+        && let Some(total) = base.checked_add(nanos)
+    {
+        return Some(total);
+    }
+    core::hint::cold_path();
+    total_nanos_wide(secs, shifted, shift)
+}
+
+/// [`total_nanos`] for what has to be carried first: long gaps, and the edges of an `i64`, where
+/// the seconds alone do not fit and the sum does.
+#[inline]
+fn total_nanos_wide(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
+    nanos_of(carry(secs, shifted, shift)?)
+}
+
+/// A time in nanoseconds; `None` beyond an `i64`.
+#[inline]
+#[must_use]
+pub fn nanos_of(time: Time) -> Option<i64> {
+    if time.secs < 0 {
+        // Towards zero first: the lowest second is not wholly inside an i64, its end is.
+        let base = checked_secs_to_nanos(time.secs.checked_add(1)?)?;
+        base.checked_sub(i64::from(NANOS_PER_SEC).checked_sub(i64::from(time.nanos))?)
+    } else {
+        checked_secs_to_nanos(time.secs)?.checked_add(i64::from(time.nanos))
+    }
+}
+
+/// `secs * 10^9`, `None` beyond an `i64`. A comparison, because a checked 64-bit multiplication is
+/// a call of a runtime function on 32-bit machines.
+#[inline(always)] // a comparison and a multiplication
+const fn checked_secs_to_nanos(secs: i64) -> Option<i64> {
+    const LIMIT: i64 = i64::MAX / NANOS_PER_SEC as i64;
+    if secs > LIMIT || secs < -LIMIT {
+        None
+    } else {
+        Some(secs.wrapping_mul(NANOS_PER_SEC as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BILLION: u64 = NANOS_PER_SEC as u64;
+
+    #[test]
+    fn seconds_are_split_exactly_at_every_boundary() {
+        let mut edges: std::vec::Vec<u64> = std::vec![0, 1, u64::MAX, u64::MAX - 1];
+        for bit in 0..64 {
+            edges.extend([(1_u64 << bit).wrapping_sub(1), 1 << bit, (1 << bit) + 1]);
+        }
+        let last = u64::MAX / BILLION;
+        for multiple in (0..3_000)
+            .chain(last - 3_000..=last)
+            .chain((0..last).step_by(1_000_003))
+        {
+            let at = multiple * BILLION;
+            edges.extend([at.wrapping_sub(1), at, at + 1]);
+        }
+        for nanos in edges {
+            let expected = (nanos / BILLION, (nanos % BILLION) as u32);
+            assert_eq!(split_seconds(nanos), expected, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn a_counter_behind_the_base_stands_still() {
+        for mask in [u64::MAX, (1 << 56) - 1, (1 << 48) - 1, (1 << 32) - 1] {
+            assert_eq!(
+                elapsed_cycles(99, 100, mask),
+                0,
+                "one behind, mask {mask:x}"
+            );
+            assert_eq!(
+                elapsed_cycles(10, mask - 5, mask),
+                16,
+                "a wrap, mask {mask:x}"
+            );
+            assert_eq!(
+                elapsed_cycles(mask >> 1, 0, mask),
+                mask >> 1,
+                "half the range"
+            );
+            assert_eq!(
+                elapsed_cycles((mask >> 1) + 1, 0, mask),
+                0,
+                "past half the range"
+            );
+        }
+    }
+
+    fn exact(secs: i64, shifted: u128, shift: u32) -> (i128, u32) {
+        let nanos = shifted >> shift;
+        let total = i128::from(secs) + (nanos / u128::from(BILLION)) as i128;
+        (total, (nanos % u128::from(BILLION)) as u32)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn seconds_are_split_exactly(nanos: u64) {
+            prop_assert_eq!(split_seconds(nanos), (nanos / BILLION, (nanos % BILLION) as u32));
+        }
+
+        #[test]
+        fn the_carry_is_exact(secs in edge_i64(), base: u64, cycles: u64, mult: u32, shift in 0..=MAX_SHIFT, narrow in 0..64_u32) {
+            let shifted = scaled(base >> (narrow / 2), cycles >> narrow, mult);
+            let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
+            let expected = i64::try_from(exact_secs).ok().map(|secs| Time { secs, nanos: exact_nanos });
+            prop_assert_eq!(carry(secs, shifted, shift), expected);
+        }
+
+        #[test]
+        fn the_total_is_exact(secs in edge_i64(), base: u64, cycles: u64, mult: u32, shift in 0..=MAX_SHIFT, narrow in 0..64_u32) {
+            let shifted = scaled(base >> (narrow / 2), cycles >> narrow, mult);
+            let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
+            let expected = i64::try_from(exact_secs * i128::from(BILLION) + i128::from(exact_nanos)).ok();
+            prop_assert_eq!(total_nanos(secs, shifted, shift), expected);
+        }
+    }
+
+    fn edge_i64() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            any::<i64>(),
+            -20_i64..20,
+            (i64::MAX - 20)..=i64::MAX,
+            i64::MIN..=(i64::MIN + 20),
+            (9_223_372_030_i64..9_223_372_040),
+            (-9_223_372_040_i64..-9_223_372_030),
+            (0_i64..5_000_000_000),
+        ]
+    }
+
+    #[test]
+    fn the_edges_of_an_i64_of_nanoseconds_are_exact() {
+        let at = |secs, nanos: u64| total_nanos(secs, u128::from(nanos), 0);
+        assert_eq!(at(9_223_372_036, 854_775_807), Some(i64::MAX));
+        assert_eq!(at(9_223_372_036, 854_775_808), None);
+        assert_eq!(at(-9_223_372_037, 145_224_192), Some(i64::MIN));
+        assert_eq!(at(-9_223_372_037, 145_224_191), None);
+        assert_eq!(at(-1, BILLION), Some(0));
+        assert_eq!(at(i64::MAX, u64::MAX), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The command `kernel-sim`: each subcommand is one file in `commands/`.
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The unified vDSO: make images, judge them, drive them, run programs on them.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Draw the data page, cache line by cache line.
+    Layout(commands::layout::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        None => Ok(ExitCode::SUCCESS),
+        Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("kernel-sim: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,2 @@
+//! A kernel's timekeeper.
+#![no_std]

@@ -1,0 +1,89 @@
+//! One object per policy, from a nested `cargo rustc`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Variables of the outer build that would change the object, or deadlock on its target directory.
+const SCRUBBED: [&str; 12] = [
+    "RUSTFLAGS",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTDOCFLAGS",
+    "LLVM_PROFILE_FILE",
+    "OUT_DIR",
+    "TARGET",
+    "HOST",
+    "PROFILE",
+    "OPT_LEVEL",
+    "DEBUG",
+    "NUM_JOBS",
+];
+const SCRUBBED_PREFIXES: [&str; 9] = [
+    "CARGO_PROFILE_",
+    "CARGO_TARGET_",
+    "CARGO_BUILD_",
+    "CARGO_CFG_",
+    "CARGO_FEATURE_",
+    "CARGO_PKG_",
+    "CARGO_INCREMENTAL",
+    "CARGO_MANIFEST_",
+    "DEP_",
+];
+
+/// Compiles `vdso-image` for `target`; returns the object's path.
+pub(crate) fn object(root: &Path, out: &Path, target: &str, policy: &str) -> Result<PathBuf> {
+    let object = out.join(format!("{policy}.o"));
+    let cargo = env::var_os("CARGO").context("cargo sets CARGO")?;
+    let home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
+        .context("neither CARGO_HOME nor HOME is set")?;
+    let flags = [
+        "-Crelocation-model=pic".to_owned(),
+        // A jump table is read-only data with addresses, or relative ones behind an indirect jump.
+        "-Cjump-tables=no".to_owned(),
+        "-Cembed-bitcode=no".to_owned(),
+        "-Csymbol-mangling-version=v0".to_owned(),
+        "-Cforce-unwind-tables=yes".to_owned(),
+        // Paths of the builder must not reach the image (or its debug file).
+        format!("--remap-path-prefix={}=/cargo", home.display()),
+        format!("--remap-path-prefix={}=/uvdso", root.display()),
+    ];
+    let mut command = Command::new(cargo);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if SCRUBBED.contains(&&*text) || SCRUBBED_PREFIXES.iter().any(|p| text.starts_with(p)) {
+            command.env_remove(&name);
+        }
+    }
+    let nested = out.join("image-build");
+    let mut emit = std::ffi::OsString::from("--emit=obj=");
+    emit.push(&object);
+    let status = command
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", &nested)
+        .env("CARGO_BUILD_BUILD_DIR", &nested)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .args([
+            "rustc",
+            "--quiet",
+            "--locked",
+            "--package",
+            "vdso-image",
+            "--lib",
+        ])
+        .args(["--profile", "image", "--target", target, "--"])
+        .arg(format!("--cfg=vdso_fallback=\"{policy}\""))
+        .arg(emit)
+        // Cargo asks `rustc -` about the target, and rustc then reads what it inherits.
+        .stdin(Stdio::null())
+        .status()
+        .context("running cargo for the image")?;
+    if !status.success() {
+        bail!("compiling the image for {target} with policy {policy} failed: {status}");
+    }
+    Ok(object)
+}

@@ -1,0 +1,11 @@
+//! Reading a coarse clock: the page alone, in any clock mode.
+
+use datapage::{Coarse, Slot};
+
+use crate::platform::Platform;
+
+/// One consistent snapshot of a coarse clock; `None` means fallback.
+#[inline(always)] // the body of each exported function that reads a coarse clock
+pub(crate) fn do_coarse<P: Platform>(platform: &P, slot: Slot) -> Option<Coarse> {
+    platform.page().coarse(slot)
+}

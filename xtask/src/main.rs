@@ -1,0 +1,2 @@
+//! The project's chores: tests with their tools, goldens, mutants.
+fn main() {}
