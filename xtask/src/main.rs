@@ -1,2 +1,40 @@
-//! The project's chores: tests with their tools, goldens, mutants.
-fn main() {}
+//! The project's chores: each subcommand is one file.
+
+mod bless;
+mod install;
+mod stage;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything that must pass before a change lands.
+    Test(test::Arguments),
+    /// Install what the tests need.
+    Install,
+    /// Rewrite golden files and generated documents from what the tests find.
+    Bless(bless::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Install => install::run().map(|()| ExitCode::SUCCESS),
+        Command::Bless(arguments) => bless::run(&arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
