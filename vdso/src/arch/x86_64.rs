@@ -29,7 +29,7 @@ pub fn data_page() -> *const u8 {
 /// An ordered read of the counter that `mode` names.
 ///
 /// Before: `lfence` waits until every earlier load has its value (Intel SDM volume 2, LFENCE; on
-/// AMD once DE_CFG[1] is set, which Linux does); `rdtscp` itself waits for earlier loads. After: a
+/// AMD once `DE_CFG[1]` is set, which Linux does); `rdtscp` itself waits for earlier loads. After: a
 /// load behind `rdtsc` may run before it. The only such load is the closing check of `seq`, and a
 /// counter that is a few nanoseconds younger than the check is the time that it says.
 #[inline(always)] // two instructions in the retry loop
