@@ -11,8 +11,8 @@ use xtask::tools::{REQUIRE, root};
 pub(crate) struct Stage {
     /// What it is called in the output and on the command line.
     pub(crate) name: &'static str,
-    /// What it runs.
-    pub(crate) command: fn() -> Command,
+    /// What it runs; gets whether a skipped test is a failure.
+    pub(crate) command: fn(bool) -> Command,
     /// How its output is counted.
     pub(crate) count: Count,
 }
@@ -64,7 +64,7 @@ impl Stage {
     /// Runs it, shows its output as it comes, and counts. With `require` a test that lacks a tool
     /// fails.
     pub(crate) fn run(&self, require: bool) -> Result<Tally> {
-        let mut command = (self.command)();
+        let mut command = (self.command)(require);
         if require {
             command.env(REQUIRE, "1");
         }
