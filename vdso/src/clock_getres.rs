@@ -1,34 +1,26 @@
 //! `clock_getres`.
 
+use datapage::ClockId;
 use datapage::snapshot::resolution_time;
-use datapage::{ClockId, Time};
 
-use crate::fallback::{Call, fallback, register};
+use crate::fallback::{fallback, register};
 use crate::platform::Platform;
-use crate::user::{TimeSpec, UserPtr};
+use crate::user::{Spec, UserPtr};
 
 /// The resolution of a clock (`clock_getres(2)`); `res` may be null.
 ///
 /// # Errors
 /// Those of the system call, for clocks that the page does not serve.
 #[inline(always)] // the exported function is this body
-pub fn clock_getres<P: Platform>(platform: &P, id: i32, res: UserPtr<TimeSpec>) -> isize {
+pub fn clock_getres<P: Platform, S: Spec>(platform: &P, id: i32, res: UserPtr<S>) -> isize {
     let resolution = ClockId(id)
         .slot()
         .and_then(|slot| platform.page().resolution(slot));
     let Some(resolution) = resolution else {
-        return fallback(
-            platform,
-            Call::ClockGetres,
-            [register(id), res.address(), 0],
-        );
+        return fallback(platform, S::CLOCK_GETRES, [register(id), res.address(), 0]);
     };
     if !res.is_null() {
-        let Time { secs, nanos } = resolution_time(resolution);
-        res.write(TimeSpec {
-            tv_sec: secs,
-            tv_nsec: i64::from(nanos),
-        });
+        res.write(S::of(resolution_time(resolution)));
     }
     0
 }

@@ -4,9 +4,9 @@ use datapage::{ClockId, ClockSet, Time};
 
 use crate::do_coarse::do_coarse;
 use crate::do_hres::do_hres;
-use crate::fallback::{Call, fallback, register};
+use crate::fallback::{fallback, register};
 use crate::platform::Platform;
-use crate::user::{TimeSpec, UserPtr};
+use crate::user::{Spec, UserPtr};
 
 /// The time of a clock (`clock_gettime(2)`).
 ///
@@ -17,18 +17,11 @@ use crate::user::{TimeSpec, UserPtr};
 /// # Errors
 /// Those of the system call, for what the page cannot serve. A bad `ts` faults for a served clock.
 #[inline(always)] // the exported function is this body
-pub fn clock_gettime<P: Platform>(platform: &P, id: i32, ts: UserPtr<TimeSpec>) -> isize {
-    let Some(Time { secs, nanos }) = read(platform, ClockId(id)) else {
-        return fallback(
-            platform,
-            Call::ClockGettime,
-            [register(id), ts.address(), 0],
-        );
+pub fn clock_gettime<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
+    let Some(time) = read(platform, ClockId(id)) else {
+        return fallback(platform, S::CLOCK_GETTIME, [register(id), ts.address(), 0]);
     };
-    ts.write(TimeSpec {
-        tv_sec: secs,
-        tv_nsec: i64::from(nanos),
-    });
+    ts.write(S::of(time));
     0
 }
 

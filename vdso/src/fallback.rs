@@ -6,12 +6,19 @@
 use crate::platform::Platform;
 
 /// A system call that the reader falls back to.
+///
+/// A 32-bit function never falls back to the call of the other width: a sandbox that was written
+/// for the program's own calls kills it for one that it never made (Linux 5.3 had to repair that).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// `clock_gettime(id, ts)`.
+    /// `clock_gettime(id, ts)` with 64-bit seconds: `clock_gettime64` on 32-bit machines.
     ClockGettime,
-    /// `clock_getres(id, res)`.
+    /// `clock_getres(id, res)` with 64-bit seconds: `clock_getres_time64` on 32-bit machines.
     ClockGetres,
+    /// `clock_gettime(id, ts)` with 32-bit seconds; 32-bit machines only.
+    ClockGettime32,
+    /// `clock_getres(id, res)` with 32-bit seconds; 32-bit machines only.
+    ClockGetres32,
     /// `gettimeofday(tv, tz)`.
     Gettimeofday,
     /// `time(t)`.

@@ -5,7 +5,7 @@ use datapage::{Slot, Time, TimeZone};
 use crate::do_hres::do_hres;
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
-use crate::user::{TimeVal, Timezone, UserPtr};
+use crate::user::{Timezone, UserPtr, Val};
 
 /// The wall clock in microseconds and the timezone (`gettimeofday(2)`); either may be null.
 ///
@@ -14,10 +14,9 @@ use crate::user::{TimeVal, Timezone, UserPtr};
 /// # Errors
 /// Those of the system call, which is made once, for both arguments, if either cannot be served.
 #[inline(always)] // the exported function is this body
-#[allow(clippy::arithmetic_side_effects, reason = "a division by a constant")]
-pub fn gettimeofday<P: Platform>(
+pub fn gettimeofday<P: Platform, V: Val>(
     platform: &P,
-    tv: UserPtr<TimeVal>,
+    tv: UserPtr<V>,
     tz: UserPtr<Timezone>,
 ) -> isize {
     let Some((time, zone)) = read(platform, !tv.is_null(), !tz.is_null()) else {
@@ -27,11 +26,8 @@ pub fn gettimeofday<P: Platform>(
             [tv.address(), tz.address(), 0],
         );
     };
-    if let Some(Time { secs, nanos }) = time {
-        tv.write(TimeVal {
-            tv_sec: secs,
-            tv_usec: i64::from(nanos / 1000),
-        });
+    if let Some(time) = time {
+        tv.write(V::of(time));
     }
     if let Some(zone) = zone {
         tz.write(Timezone {

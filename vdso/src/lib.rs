@@ -42,4 +42,4 @@ pub use getcpu::getcpu;
 pub use gettimeofday::gettimeofday;
 pub use platform::{Platform, Policy};
 pub use time::time;
-pub use user::{TimeSpec, TimeVal, Timezone, UserPtr};
+pub use user::{Seconds, Spec, TimeSpec, TimeSpec32, TimeVal, TimeVal32, Timezone, UserPtr, Val};

@@ -2,7 +2,7 @@
 
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
-use crate::user::UserPtr;
+use crate::user::{Seconds, UserPtr};
 
 /// Seconds of the wall clock as of the last update (`time(2)`); `t` may be null.
 ///
@@ -11,10 +11,11 @@ use crate::user::UserPtr;
 /// # Errors
 /// Those of the system call, while the page does not serve REALTIME.
 #[inline(always)] // the exported function is this body
-pub fn time<P: Platform>(platform: &P, t: UserPtr<i64>) -> i64 {
+pub fn time<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
     let Some(seconds) = platform.page().realtime_seconds() else {
-        return fallback(platform, Call::Time, [t.address(), 0, 0]) as i64;
+        return S::from_register(fallback(platform, Call::Time, [t.address(), 0, 0]));
     };
+    let seconds = S::of(seconds);
     if !t.is_null() {
         t.write(seconds);
     }

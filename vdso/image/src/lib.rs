@@ -3,11 +3,31 @@
 //! `linker/build.rs` compiles this crate to one object and links the image from it. Each function
 //! is one call into `vdso`, where the code is; what is here is the ABI: names, types, versions
 //! (`linker/src/*.map`) and the note that says how the image wants to be mapped.
+//!
+//! | file | exports |
+//! |---|---|
+//! | `exports64.rs` | the calls of 64-bit architectures |
+//! | `exports32.rs` | those of 32-bit ones, with both widths of seconds |
+//! | `x86_64.rs` | names without a prefix, for x86_64 |
+//! | `aarch64.rs`, `riscv64.rs`, `x86.rs` | returning from signal handlers, entering the kernel |
 #![no_std]
 
 use datapage::protocol::Native;
 use datapage::{ClockMode, Features, Page};
-use vdso::{Call, Platform, Policy, TimeSpec, TimeVal, Timezone, UserPtr, arch};
+use vdso::{Call, Platform, Policy, arch};
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_pointer_width = "32")]
+mod exports32;
+#[cfg(target_pointer_width = "64")]
+mod exports64;
+#[cfg(target_arch = "riscv64")]
+mod riscv64;
+#[cfg(target_arch = "x86")]
+mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 /// What this image does about a call that its page cannot serve.
 const POLICY: Policy = if cfg!(vdso_fallback = "enosys") {
@@ -17,6 +37,13 @@ const POLICY: Policy = if cfg!(vdso_fallback = "enosys") {
 };
 
 const ENOSYS: isize = 38;
+
+/// Distance between the page slots below this image.
+const SLOT_BYTES: u32 = if cfg!(vdso_slots = "64k") {
+    65536
+} else {
+    datapage::SLOT_BYTES
+};
 
 /// The machine that the image runs on: no state, only instructions.
 struct Machine;
@@ -50,85 +77,11 @@ impl Platform for Machine {
     }
 }
 
-/// `clock_gettime(2)`; see [`vdso::clock_gettime`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_clock_gettime(id: i32, ts: *mut TimeSpec) -> isize {
-    // SAFETY: the caller's claim.
-    let ts = unsafe { UserPtr::new(ts) };
-    vdso::clock_gettime(&Machine, id, ts)
-}
-
-/// `clock_getres(2)`; see [`vdso::clock_getres`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_clock_getres(id: i32, res: *mut TimeSpec) -> isize {
-    // SAFETY: the caller's claim.
-    let res = unsafe { UserPtr::new(res) };
-    vdso::clock_getres(&Machine, id, res)
-}
-
-/// `gettimeofday(2)`; see [`vdso::gettimeofday`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_gettimeofday(tv: *mut TimeVal, tz: *mut Timezone) -> isize {
-    // SAFETY: the caller's claim.
-    let tv = unsafe { UserPtr::new(tv) };
-    // SAFETY: the caller's claim.
-    let tz = unsafe { UserPtr::new(tz) };
-    vdso::gettimeofday(&Machine, tv, tz)
-}
-
-/// `time(2)`; see [`vdso::time`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_time(t: *mut i64) -> i64 {
-    // SAFETY: the caller's claim.
-    let t = unsafe { UserPtr::new(t) };
-    vdso::time(&Machine, t)
-}
-
-/// `getcpu(2)`; see [`vdso::getcpu`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_getcpu(cpu: *mut u32, node: *mut u32, unused: usize) -> isize {
-    // SAFETY: the caller's claim.
-    let cpu = unsafe { UserPtr::new(cpu) };
-    // SAFETY: the caller's claim.
-    let node = unsafe { UserPtr::new(node) };
-    vdso::getcpu(&Machine, cpu, node, unused)
-}
-
-/// Nanoseconds of a clock in a register; see [`vdso::clock_gettime_ns`].
-// SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[unsafe(no_mangle)]
-extern "C" fn __vdso_clock_gettime_ns(id: i32) -> i64 {
-    vdso::clock_gettime_ns(&Machine, id)
-}
-
-/// A name without the prefix, at the same address and size, which a program may override.
-macro_rules! weak_alias {
-    ($($alias:literal = $function:literal;)*) => {
-        core::arch::global_asm!($(
-            concat!(".weak ", $alias),
-            concat!(".type ", $alias, ", @function"),
-            concat!(".set ", $alias, ", ", $function),
-        )*);
-    };
-}
-
-weak_alias! {
-    "clock_gettime" = "__vdso_clock_gettime";
-    "clock_getres" = "__vdso_clock_getres";
-    "gettimeofday" = "__vdso_gettimeofday";
-    "time" = "__vdso_time";
-    "getcpu" = "__vdso_getcpu";
-}
-
 // The note of our own: owner "uVDSO", type 1, four words. Whoever maps the image compares them with
 // the page's header.
 core::arch::global_asm!(
-    ".pushsection .note.uvdso, \"a\", @note",
+    // Arm's assemblers take "@" for a comment; "%" is the other spelling.
+    ".pushsection .note.uvdso, \"a\", %note",
     ".balign 4",
     ".long 6, 16, 1",
     ".asciz \"uVDSO\"",
@@ -138,5 +91,5 @@ core::arch::global_asm!(
     policy = const POLICY as u32,
     abi = const datapage::ABI,
     slots = const datapage::SLOTS,
-    slot_bytes = const datapage::SLOT_BYTES,
+    slot_bytes = const SLOT_BYTES,
 );

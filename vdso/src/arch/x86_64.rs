@@ -39,7 +39,9 @@ pub fn counter(mode: ClockMode) -> Option<u64> {
         return Some(lfence_rdtsc());
     }
     core::hint::cold_path();
-    if mode == ClockMode::RDTSCP {
+    if mode == ClockMode::COUNTER_64BIT_ONLY {
+        Some(lfence_rdtsc())
+    } else if mode == ClockMode::RDTSCP {
         Some(rdtscp())
     } else {
         None
@@ -102,6 +104,9 @@ pub fn cpu_and_node(features: Features) -> Option<u32> {
 /// (`arch/x86/include/asm/segment.h`: GDT entry 15, privilege level 3).
 const SEGMENT: u32 = 0x7b;
 
+/// No program of this architecture has structures with 32-bit seconds.
+const ENOSYS: isize = 38;
+
 /// Makes a system call (numbers: `arch/x86/entry/syscalls/syscall_64.tbl`).
 #[inline(always)] // one instruction
 #[must_use]
@@ -112,6 +117,7 @@ pub fn syscall(call: Call, [first, second, third]: [usize; 3]) -> isize {
         Call::Gettimeofday => 96,
         Call::Time => 201,
         Call::Getcpu => 309,
+        Call::ClockGettime32 | Call::ClockGetres32 => return -ENOSYS,
     };
     let answer: isize;
     // SAFETY: these calls only write through pointers that the caller passed for that. The kernel
