@@ -16,6 +16,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure our image beside the host's vDSO, libc and the system call.
+    Bench(commands::bench::Arguments),
     /// Draw the data page, cache line by cache line.
     Layout(commands::layout::Arguments),
 }
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         None => Ok(ExitCode::SUCCESS),
+        Some(Command::Bench(arguments)) => commands::bench::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
     };
     result.unwrap_or_else(|error| {

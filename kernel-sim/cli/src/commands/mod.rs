@@ -1,3 +1,4 @@
 //! One file for each subcommand.
 
+pub(crate) mod bench;
 pub(crate) mod layout;
