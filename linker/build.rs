@@ -24,25 +24,13 @@ const POLICIES: [&str; 2] = ["syscall", "enosys"];
 fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").context("cargo sets OUT_DIR")?);
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").context("cargo sets it")?);
-    let root = root
-        .parent()
-        .context("linker lies in the workspace")?
-        .to_owned();
-    for source in [
-        "datapage/src",
-        "vdso/src",
-        "vdso/image/src",
-        "linker/src",
-        "linker/build",
-    ] {
+    let root = root.parent().context("linker lies in the workspace")?.to_owned();
+    for source in ["datapage/src", "vdso/src", "vdso/image/src", "linker/src", "linker/build"] {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
     }
-    for manifest in [
-        "Cargo.toml",
-        "datapage/Cargo.toml",
-        "vdso/Cargo.toml",
-        "vdso/image/Cargo.toml",
-    ] {
+    for manifest in
+        ["Cargo.toml", "datapage/Cargo.toml", "vdso/Cargo.toml", "vdso/image/Cargo.toml"]
+    {
         println!("cargo::rerun-if-changed={}", root.join(manifest).display());
     }
     println!("cargo::rerun-if-env-changed=RUSTC");

@@ -20,10 +20,7 @@ impl<'m> Callee<'m> {
     #[must_use]
     pub fn of(image: &'m MappedImage) -> Self {
         // INVARIANT: the borrow keeps the mapping.
-        Self {
-            functions: image.functions(),
-            image: PhantomData,
-        }
+        Self { functions: image.functions(), image: PhantomData }
     }
 
     /// The functions.
@@ -38,9 +35,6 @@ impl Callee<'static> {
     #[must_use]
     pub fn host() -> Option<Self> {
         // INVARIANT: the kernel's mapping stays as long as the process.
-        Some(Self {
-            functions: Functions::of_host()?,
-            image: PhantomData,
-        })
+        Some(Self { functions: Functions::of_host()?, image: PhantomData })
     }
 }

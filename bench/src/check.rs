@@ -72,12 +72,7 @@ impl<'m> Row<'m> {
         target: Option<f64>,
         measure: impl Fn(&Plan) -> Measured + 'm,
     ) -> Self {
-        Self {
-            name: name.into(),
-            against: against.into(),
-            target,
-            measure: Box::new(measure),
-        }
+        Self { name: name.into(), against: against.into(), target, measure: Box::new(measure) }
     }
 
     /// Measures the row, again if it has to be.
@@ -139,19 +134,12 @@ mod tests {
         assert_eq!(judge(0.85, 0.88, 0.89), Verdict::Inconclusive);
         assert_eq!(judge(0.871, 0.88, 0.89), Verdict::Fail);
         assert_eq!(judge(0.871, 3.0, 9.0), Verdict::Fail);
-        assert_eq!(
-            super::judge(&estimate(9.0, 9.0, 9.0), None),
-            Verdict::Reported
-        );
+        assert_eq!(super::judge(&estimate(9.0, 9.0, 9.0), None), Verdict::Reported);
     }
 
     #[test]
     fn a_noisy_row_is_measured_four_times_and_a_clear_one_once() {
-        let plan = Plan {
-            rounds: 31,
-            samples: 1,
-            sample_nanos: 1.0,
-        };
+        let plan = Plan { rounds: 31, samples: 1, sample_nanos: 1.0 };
         let run = |noise: f64| {
             let measurements = Cell::new(0);
             let row = Row::new("a", "b", Some(1.0), |plan| {
@@ -160,11 +148,7 @@ mod tests {
                 let mut subjects = [
                     Subject::timed("a", |_| {
                         turn.set(turn.get() + 1);
-                        if turn.get() % 2 == 0 {
-                            100.0 + noise
-                        } else {
-                            100.0 - noise
-                        }
+                        if turn.get() % 2 == 0 { 100.0 + noise } else { 100.0 - noise }
                     }),
                     Subject::timed("b", |_| 100.0),
                 ];

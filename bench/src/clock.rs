@@ -41,10 +41,8 @@ fn both() -> (u64, Instant) {
         let after = cycles();
         (after - before, before + (after - before) / 2, instant)
     };
-    let (_, cycles, instant) = (0..100)
-        .map(|_| attempt())
-        .min_by_key(|&(width, ..)| width)
-        .unwrap_or_else(attempt);
+    let (_, cycles, instant) =
+        (0..100).map(|_| attempt()).min_by_key(|&(width, ..)| width).unwrap_or_else(attempt);
     (cycles, instant)
 }
 
@@ -54,9 +52,7 @@ fn both() -> (u64, Instant) {
 /// What the kernel says.
 pub fn cpus() -> nix::Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0))?;
-    Ok((0..CpuSet::count())
-        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
-        .collect())
+    Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
 /// Keeps the calling thread on `cpu`.

@@ -66,11 +66,7 @@ pub fn interleave(
         let mut samples = vec![Vec::with_capacity(plan.samples); subjects.len()];
         for _ in 0..plan.samples {
             for turn in 0..subjects.len() {
-                let index = if round % 2 == 0 {
-                    turn
-                } else {
-                    subjects.len() - 1 - turn
-                };
+                let index = if round % 2 == 0 { turn } else { subjects.len() - 1 - turn };
                 let cycles = subjects[index].sample(calls[index]);
                 samples[index].push(cycles * nanos_per_cycle / f64::from(calls[index]));
             }
@@ -87,9 +83,7 @@ fn calls_for(subject: &mut Subject<'_>, cycles: f64) -> u32 {
     const TRIAL: u32 = 16;
     // The first sample warms the code up; the fastest of the others had no interruption.
     subject.sample(TRIAL);
-    let trial = (0..9)
-        .map(|_| subject.sample(TRIAL))
-        .fold(f64::INFINITY, f64::min);
+    let trial = (0..9).map(|_| subject.sample(TRIAL)).fold(f64::INFINITY, f64::min);
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -115,11 +109,7 @@ mod tests {
             })
         };
         let mut subjects = [note("a"), note("b")];
-        let plan = Plan {
-            rounds: 2,
-            samples: 3,
-            sample_nanos: 1000.0,
-        };
+        let plan = Plan { rounds: 2, samples: 3, sample_nanos: 1000.0 };
         let starts = RefCell::new(Vec::new());
         interleave(&mut subjects, &plan, || {
             starts.borrow_mut().push(order.borrow().len());
@@ -131,9 +121,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_rounds_not_of_medians() {
-        let measured = Measured {
-            series: vec![vec![1.0, 20.0, 3.0], vec![2.0, 40.0, 6.0]],
-        };
+        let measured = Measured { series: vec![vec![1.0, 20.0, 3.0], vec![2.0, 40.0, 6.0]] };
         let ratio = measured.ratio(0, 1);
         assert_eq!((ratio.median, ratio.low, ratio.high), (0.5, 0.5, 0.5));
     }

@@ -136,10 +136,7 @@ impl<'m> Kernel<'m> {
     #[inline]
     pub fn publish(&self, values: &PageValues) {
         if let Ok(update) = values.validate() {
-            self.writer
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .publish(&update);
+            self.writer.lock().unwrap_or_else(PoisonError::into_inner).publish(&update);
         }
     }
 
@@ -183,31 +180,18 @@ fn scale_of(nanos_per_cycle: f64) -> Scale {
         reason = "a counter above 4 MHz has a multiplier of 32 bits"
     )]
     let mult = (nanos_per_cycle * f64::from(1 << SHIFT)).round() as u32;
-    Scale {
-        mask: u64::MAX,
-        mult,
-        shift: SHIFT,
-    }
+    Scale { mask: u64::MAX, mult, shift: SHIFT }
 }
 
 fn host_time(clock: ClockId) -> Instant {
-    let mut ts = timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut ts = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is alive. These clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock.0, &raw mut ts) };
-    Instant {
-        secs: ts.tv_sec,
-        nanos: ts.tv_nsec.unsigned_abs(),
-    }
+    Instant { secs: ts.tv_sec, nanos: ts.tv_nsec.unsigned_abs() }
 }
 
 fn resolution(id: c_int) -> u32 {
-    let mut ts = timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut ts = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is alive.
     unsafe { libc::clock_getres(id, &raw mut ts) };
     u32::try_from(ts.tv_nsec).unwrap_or(0)
@@ -231,10 +215,7 @@ fn getcpu_features(cpus: &[usize]) -> Features {
             pinned && asked == 0 && vdso::arch::cpu_and_node(feature) == Some((node << 12) | number)
         })
     };
-    candidates
-        .iter()
-        .filter(|&feature| agrees(feature))
-        .collect()
+    candidates.iter().filter(|&feature| agrees(feature)).collect()
 }
 
 /// Whether the CPU has RDPID (Intel SDM volume 2, CPUID leaf 7, ECX bit 22).

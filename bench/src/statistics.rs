@@ -140,10 +140,7 @@ mod tests {
         let mut values = vec![1.0; 31];
         values[7] = 1000.0;
         let estimate = Estimate::of(&values);
-        assert_eq!(
-            (estimate.median, estimate.low, estimate.high),
-            (1.0, 1.0, 1.0)
-        );
+        assert_eq!((estimate.median, estimate.low, estimate.high), (1.0, 1.0, 1.0));
     }
 
     #[test]
@@ -162,11 +159,8 @@ mod tests {
     #[test]
     fn more_rounds_give_a_narrower_interval() {
         let mut random = Random(7);
-        let mut sample = |count| -> Vec<f64> {
-            (0..count)
-                .map(|_| 100.0 + random.below(100) as f64)
-                .collect()
-        };
+        let mut sample =
+            |count| -> Vec<f64> { (0..count).map(|_| 100.0 + random.below(100) as f64).collect() };
         assert!(Estimate::of(&sample(1000)).width() < Estimate::of(&sample(20)).width());
     }
 

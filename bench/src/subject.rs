@@ -20,10 +20,7 @@ pub struct Subject<'m> {
     sample: Box<dyn FnMut(u32) -> f64 + 'm>,
 }
 
-const EMPTY: timespec = timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
+const EMPTY: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl<'m> Subject<'m> {
     /// A loop that runs a number of calls; the whole loop is timed.
@@ -37,10 +34,7 @@ impl<'m> Subject<'m> {
 
     /// A loop that times itself: it gets a number of calls and returns their cycles.
     pub fn timed(name: impl Into<String>, sample: impl FnMut(u32) -> f64 + 'm) -> Self {
-        Self {
-            name: name.into(),
-            sample: Box::new(sample),
-        }
+        Self { name: name.into(), sample: Box::new(sample) }
     }
 
     /// The name.
@@ -95,10 +89,7 @@ pub fn clock_getres<'m>(callee: &Callee<'m>, id: c_int) -> Option<Subject<'m>> {
 pub fn gettimeofday<'m>(callee: &Callee<'m>) -> Option<Subject<'m>> {
     let call = callee.functions().gettimeofday?;
     Some(Subject::new("gettimeofday", move |calls| {
-        let mut tv = timeval {
-            tv_sec: 0,
-            tv_usec: 0,
-        };
+        let mut tv = timeval { tv_sec: 0, tv_usec: 0 };
         for _ in 0..calls {
             // SAFETY: the callee is mapped, `tv` is alive, the timezone may be null.
             black_box(unsafe { call(&raw mut tv, null_mut::<timezone>()) });
@@ -158,10 +149,7 @@ pub fn clock_gettime_converted<'m>(callee: &Callee<'m>, id: c_int) -> Option<Sub
             // SAFETY: the callee is mapped, `ts` is alive.
             black_box(unsafe { call(id, &raw mut ts) });
             // The loads are real: the call may have written `ts`.
-            let nanos = ts
-                .tv_sec
-                .wrapping_mul(1_000_000_000)
-                .wrapping_add(ts.tv_nsec);
+            let nanos = ts.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(ts.tv_nsec);
             sum = sum.wrapping_add(black_box(nanos));
         }
         black_box(sum);

@@ -48,8 +48,7 @@ impl Publisher {
 
     /// Lets the thread publish, or not.
     pub fn set(&self, publishes: bool) {
-        self.state
-            .store(if publishes { PUBLISHES } else { IDLE }, Ordering::Relaxed);
+        self.state.store(if publishes { PUBLISHES } else { IDLE }, Ordering::Relaxed);
     }
 }
 

@@ -38,28 +38,63 @@ impl ClockId {
     pub const TAI: Self = Self(11);
 
     /// The clock's set of one; empty for an id that no page has a slot for.
-    #[inline]
+    #[inline(always)] // part of the routing
     #[must_use]
     pub const fn set(self) -> ClockSet {
-        // A negative id becomes a large u32, so one comparison refuses both ends.
         let id = self.0.cast_unsigned();
-        if id < 12 {
-            ClockSet::from_bits_truncate(1 << id)
+        if id <= LAST_ID { ClockSet::from_bits_truncate(1 << id) } else { ClockSet::empty() }
+    }
+
+    /// How this clock is read.
+    #[inline(always)] // the routing of each exported function: three tests of a bit
+    #[must_use]
+    pub const fn route(self) -> Route {
+        // A negative id becomes a large u32. One comparison refuses both ends, and leaves a shift
+        // by less than 12, which the bit tests below share.
+        let id = self.0.cast_unsigned();
+        if id > LAST_ID {
+            core::hint::cold_path();
+            return Route::Kernel;
+        }
+        let set = ClockSet::from_bits_retain(1 << id);
+        if ClockSet::STEERED.intersects(set) {
+            Route::Steered(Slot(id))
+        } else if ClockSet::MONOTONIC_RAW.intersects(set) {
+            Route::Raw
+        } else if ClockSet::COARSE.intersects(set) {
+            Route::Coarse(Slot(id))
         } else {
-            ClockSet::empty()
+            core::hint::cold_path();
+            Route::Kernel
         }
     }
 
     /// The place of this clock in the page, for the seven clocks that a page serves.
-    #[inline(always)] // the id's range check must be visible to the slot's address arithmetic
+    #[inline]
     #[must_use]
     pub const fn slot(self) -> Option<Slot> {
-        if ClockSet::SERVED.contains(self.set()) && !self.set().is_empty() {
-            Some(Slot(self.0.cast_unsigned()))
-        } else {
-            None
+        match self.route() {
+            Route::Steered(slot) | Route::Coarse(slot) => Some(slot),
+            Route::Raw => Some(Slot::MONOTONIC_RAW),
+            Route::Kernel => None,
         }
     }
+}
+
+/// The highest id that has a place in `basetime`.
+const LAST_ID: u32 = 11;
+
+/// How a clock is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Through `do_hres` on the steered scale.
+    Steered(Slot),
+    /// Through `do_hres` on the raw scale: MONOTONIC_RAW.
+    Raw,
+    /// Through `do_coarse`.
+    Coarse(Slot),
+    /// Not from a page: the kernel is asked.
+    Kernel,
 }
 
 /// The index of a served clock in `basetime`: only an id of [`ClockSet::SERVED`] becomes one.
@@ -72,6 +107,8 @@ pub struct Slot(u32);
 impl Slot {
     /// Wall clock.
     pub const REALTIME: Self = Self(0);
+    /// The clock on the raw scale.
+    pub const MONOTONIC_RAW: Self = Self(4);
 
     /// The clock this slot belongs to.
     #[inline]
@@ -187,9 +224,8 @@ mod tests {
 
     #[test]
     fn exactly_the_seven_served_clocks_have_a_slot() {
-        let served: std::vec::Vec<i32> = (-300..=300)
-            .filter(|&id| ClockId(id).slot().is_some())
-            .collect();
+        let served: std::vec::Vec<i32> =
+            (-300..=300).filter(|&id| ClockId(id).slot().is_some()).collect();
         assert_eq!(served, [0, 1, 4, 5, 6, 7, 11]);
         for id in [i32::MIN, i32::MAX, 32, 32 + 1, 1 << 16] {
             assert_eq!(ClockId(id).slot(), None, "id {id}");

@@ -48,54 +48,46 @@ pub const fn elapsed_cycles(now: u64, last: u64, mask: u64) -> u64 {
 /// `floor((base + cycles * mult) / 2^shift)`; `shift` is taken modulo 128.
 #[inline(always)] // one multiplication, one addition with carry
 #[must_use]
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "2^64 * 2^32 + 2^64 fits in a u128"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "2^64 * 2^32 + 2^64 fits in a u128")]
 pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
     cycles as u128 * mult as u128 + base as u128
 }
 
-/// Adds `nanos` to `secs` seconds; `None` if the seconds do not fit in an `i64`.
-#[inline(always)] // the usual exit is a comparison; the carries are out of line
+/// Adds `shifted >> shift` nanoseconds to `secs` seconds; `None` if the seconds do not fit in an
+/// `i64`.
+#[inline]
 #[must_use]
 pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
-    if let Ok(shifted) = u64::try_from(shifted) {
-        let nanos = shifted >> (shift & 63);
-        if nanos < NANOS_PER_SEC as u64 {
-            #[allow(clippy::cast_possible_truncation, reason = "below 10^9")]
-            return Some(Time {
-                secs,
-                nanos: nanos as u32,
-            });
-        }
-        core::hint::cold_path();
-        return carry_narrow(secs, nanos);
+    if shifted >> 64 == 0 {
+        carry_narrow(secs, shifted, shift)
+    } else {
+        carry_wide(secs, shifted, shift)
     }
+}
+
+/// [`carry`] while `shifted` fits in 64 bits, `None` where it does not.
+#[inline(always)] // the usual exit is two comparisons
+#[must_use]
+pub(crate) fn carry_narrow(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
+    let Ok(shifted) = u64::try_from(shifted) else {
+        core::hint::cold_path();
+        return None;
+    };
+    let nanos = shifted >> (shift & 63);
+    if nanos < NANOS_PER_SEC as u64 {
+        #[allow(clippy::cast_possible_truncation, reason = "below 10^9")]
+        return Some(Time { secs, nanos: nanos as u32 });
+    }
+    // A second or more has gone by since the base's second began.
     core::hint::cold_path();
-    carry_wide(secs, shifted, shift)
-}
-
-/// The carry when a second or more has gone by since the base.
-#[inline]
-fn carry_narrow(secs: i64, nanos: u64) -> Option<Time> {
     let (carried, nanos) = split_seconds(nanos);
-    Some(Time {
-        secs: secs.checked_add_unsigned(carried)?,
-        nanos,
-    })
+    Some(Time { secs: secs.checked_add_unsigned(carried)?, nanos })
 }
 
-/// The carry when the product has more than 64 bits: the page was not written for hours.
+/// [`carry`] when the product has more than 64 bits: the page was not written for hours.
 #[inline]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "32-bit digits of a long number"
-)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "each step's bounds stand beside it"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "32-bit digits of a long number")]
+#[allow(clippy::arithmetic_side_effects, reason = "each step's bounds stand beside it")]
 fn carry_wide(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
     let nanos = shift_right(shifted, shift);
     // Long division in base 2^32: each remainder is below 2^30, so each dividend is below 2^62.
@@ -107,19 +99,13 @@ fn carry_wide(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
         return None;
     }
     // Both quotients are below 2^32, since each remainder was below the divisor.
-    Some(Time {
-        secs: secs.checked_add_unsigned((middle << 32) | low)?,
-        nanos,
-    })
+    Some(Time { secs: secs.checked_add_unsigned((middle << 32) | low)?, nanos })
 }
 
 /// `value >> (shift mod 64)`, from 64-bit parts: a 128-bit shift by a variable is a call of a
 /// runtime function on 32-bit machines.
 #[inline(always)] // a shift
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the parts of a long number"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the parts of a long number")]
 #[allow(clippy::arithmetic_side_effects, reason = "shifts below 64")]
 const fn shift_right(value: u128, shift: u32) -> u128 {
     let (high, low) = ((value >> 64) as u64, value as u64);
@@ -136,10 +122,7 @@ const fn shift_right(value: u128, shift: u32) -> u128 {
 /// tests compare it with a division at every boundary).
 #[inline(always)] // two multiplications
 #[must_use]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the remainder is below 10^9"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the remainder is below 10^9")]
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "the quotient times the divisor is at most nanos"
@@ -150,26 +133,19 @@ pub const fn split_seconds(nanos: u64) -> (u64, u32) {
     (secs, (nanos - secs * NANOS_PER_SEC as u64) as u32)
 }
 
-/// Nanoseconds since zero, as `clock_gettime_ns` returns them; `None` beyond an `i64`.
-#[inline(always)] // two additions and a multiplication, all checked by the flags they set
+/// Nanoseconds since zero; `None` if 64-bit arithmetic without a carry does not hold every step,
+/// in which case [`carry`] and [`nanos_of`] tell the sum or that there is none.
+#[inline(always)] // two additions and a multiplication
 #[must_use]
-pub(crate) fn total_nanos(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-    if let Ok(shifted) = u64::try_from(shifted)
-        && let Ok(nanos) = i64::try_from(shifted >> (shift & 63))
-        && let Some(base) = checked_secs_to_nanos(secs)
-        && let Some(total) = base.checked_add(nanos)
-    {
-        return Some(total);
+pub(crate) fn total_narrow(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
+    let total = u64::try_from(shifted)
+        .ok()
+        .and_then(|shifted| i64::try_from(shifted >> (shift & 63)).ok())
+        .and_then(|nanos| checked_secs_to_nanos(secs)?.checked_add(nanos));
+    if total.is_none() {
+        core::hint::cold_path();
     }
-    core::hint::cold_path();
-    total_nanos_wide(secs, shifted, shift)
-}
-
-/// [`total_nanos`] for what has to be carried first: long gaps, and the edges of an `i64`, where
-/// the seconds alone do not fit and the sum does.
-#[inline]
-fn total_nanos_wide(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-    nanos_of(carry(secs, shifted, shift)?)
+    total
 }
 
 /// A time in nanoseconds; `None` beyond an `i64`.
@@ -190,11 +166,7 @@ pub fn nanos_of(time: Time) -> Option<i64> {
 #[inline(always)] // a comparison and a multiplication
 const fn checked_secs_to_nanos(secs: i64) -> Option<i64> {
     const LIMIT: i64 = i64::MAX / NANOS_PER_SEC as i64;
-    if secs > LIMIT || secs < -LIMIT {
-        None
-    } else {
-        Some(secs.wrapping_mul(NANOS_PER_SEC as i64))
-    }
+    if secs > LIMIT || secs < -LIMIT { None } else { Some(secs.wrapping_mul(NANOS_PER_SEC as i64)) }
 }
 
 #[cfg(test)]
@@ -211,10 +183,7 @@ mod tests {
             edges.extend([(1_u64 << bit).wrapping_sub(1), 1 << bit, (1 << bit) + 1]);
         }
         let last = u64::MAX / BILLION;
-        for multiple in (0..3_000)
-            .chain(last - 3_000..=last)
-            .chain((0..last).step_by(1_000_003))
-        {
+        for multiple in (0..3_000).chain(last - 3_000..=last).chain((0..last).step_by(1_000_003)) {
             let at = multiple * BILLION;
             edges.extend([at.wrapping_sub(1), at, at + 1]);
         }
@@ -227,26 +196,10 @@ mod tests {
     #[test]
     fn a_counter_behind_the_base_stands_still() {
         for mask in [u64::MAX, (1 << 56) - 1, (1 << 48) - 1, (1 << 32) - 1] {
-            assert_eq!(
-                elapsed_cycles(99, 100, mask),
-                0,
-                "one behind, mask {mask:x}"
-            );
-            assert_eq!(
-                elapsed_cycles(10, mask - 5, mask),
-                16,
-                "a wrap, mask {mask:x}"
-            );
-            assert_eq!(
-                elapsed_cycles(mask >> 1, 0, mask),
-                mask >> 1,
-                "half the range"
-            );
-            assert_eq!(
-                elapsed_cycles((mask >> 1) + 1, 0, mask),
-                0,
-                "past half the range"
-            );
+            assert_eq!(elapsed_cycles(99, 100, mask), 0, "one behind, mask {mask:x}");
+            assert_eq!(elapsed_cycles(10, mask - 5, mask), 16, "a wrap, mask {mask:x}");
+            assert_eq!(elapsed_cycles(mask >> 1, 0, mask), mask >> 1, "half the range");
+            assert_eq!(elapsed_cycles((mask >> 1) + 1, 0, mask), 0, "past half the range");
         }
     }
 
@@ -270,6 +223,9 @@ mod tests {
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs).ok().map(|secs| Time { secs, nanos: exact_nanos });
             prop_assert_eq!(carry(secs, shifted, shift), expected);
+            if let Some(narrow) = carry_narrow(secs, shifted, shift) {
+                prop_assert_eq!(Some(narrow), expected);
+            }
         }
 
         #[test]
@@ -277,8 +233,16 @@ mod tests {
             let shifted = scaled(base >> (narrow / 2), cycles >> narrow, mult);
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs * i128::from(BILLION) + i128::from(exact_nanos)).ok();
-            prop_assert_eq!(total_nanos(secs, shifted, shift), expected);
+            prop_assert_eq!(total(secs, shifted, shift), expected);
+            if let Some(narrow) = total_narrow(secs, shifted, shift) {
+                prop_assert_eq!(Some(narrow), expected);
+            }
         }
+    }
+
+    /// As a reader does it: the short way, else the long one.
+    fn total(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
+        total_narrow(secs, shifted, shift).or_else(|| nanos_of(carry(secs, shifted, shift)?))
     }
 
     fn edge_i64() -> impl Strategy<Value = i64> {
@@ -295,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_edges_of_an_i64_of_nanoseconds_are_exact() {
-        let at = |secs, nanos: u64| total_nanos(secs, u128::from(nanos), 0);
+        let at = |secs, nanos: u64| total(secs, u128::from(nanos), 0);
         assert_eq!(at(9_223_372_036, 854_775_807), Some(i64::MAX));
         assert_eq!(at(9_223_372_036, 854_775_808), None);
         assert_eq!(at(-9_223_372_037, 145_224_192), Some(i64::MIN));

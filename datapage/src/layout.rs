@@ -80,15 +80,8 @@ impl<C: Cells> Page<C> {
             seq: Sequence::new(0),
             clock_mode: u32s(),
             cycle_last: u64s(),
-            cs: core::array::from_fn(|_| ClockScale {
-                mask: u64s(),
-                mult: u32s(),
-                shift: u32s(),
-            }),
-            basetime: core::array::from_fn(|_| BaseTime {
-                sec: u64s(),
-                nsec: u64s(),
-            }),
+            cs: core::array::from_fn(|_| ClockScale { mask: u64s(), mult: u32s(), shift: u32s() }),
+            basetime: core::array::from_fn(|_| BaseTime { sec: u64s(), nsec: u64s() }),
             tz_minuteswest: u32s(),
             tz_dsttime: u32s(),
             hrtimer_res: u32s(),

@@ -12,6 +12,7 @@
 //! | [`cycles`] | how do a base and a counter become a time |
 //! | [`update`] | what is a complete update, and which ones are refused |
 //! | [`writer`] | how does a kernel publish it |
+//! | [`namespace`] | how does a program in a time namespace see other clocks |
 //!
 //! # Examples
 //!
@@ -64,14 +65,16 @@ extern crate std;
 pub mod clocks;
 pub mod cycles;
 pub mod layout;
+pub mod namespace;
 pub mod protocol;
 pub mod snapshot;
 pub mod update;
 pub mod writer;
 
-pub use clocks::{ClockId, ClockMode, ClockSet, Features, Slot};
+pub use clocks::{ClockId, ClockMode, ClockSet, Features, Route, Slot};
 pub use cycles::{NANOS_PER_SEC, Time};
 pub use layout::{ABI, MAGIC, Page, SLOT_BYTES, SLOTS};
+pub use namespace::{Offset, Offsets};
 pub use snapshot::{Coarse, Precise};
 pub use update::{Instant, PageValues, Scale, TimeZone, Update, UpdateError};
 pub use writer::{Header, HeaderMismatch, Writer};

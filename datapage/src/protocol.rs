@@ -14,6 +14,10 @@
 //! | W1 `fence(Release)` between the odd bump and the data | R2 `fence(Acquire)` between the data and the closing check | accepting a word of an update that had begun: having loaded one of its words, the closing check must see its odd bump or something later |
 //! | W2 the even bump is a `Release` store | R1 the opening load is an `Acquire` load | loading words older than the update whose even number was taken |
 //!
+//! A page of a time namespace is written once and never made even, so it needs none of the four. Its
+//! mode is what publishes it: W3 stores it with `Release` after the offsets, R3 loads it with
+//! `Acquire` before them.
+//!
 //! A `Release` *store* of the odd number would not do instead of W1: it keeps earlier accesses
 //! before it and lets the later data stores pass it. For the same reason an `Acquire` *load* in the
 //! closing check would not do instead of R2.
@@ -63,6 +67,19 @@ pub trait Cell<T> {
     #[inline(always)] // a store instruction
     fn put(&self, value: T) {
         self.store(value, Ordering::Relaxed);
+    }
+    /// Loads a word that was stored once by [`put_published`](Self::put_published): whoever sees it
+    /// sees what was stored before it.
+    #[inline(always)] // a load instruction
+    fn get_published(&self) -> T {
+        // R3, partner of W3.
+        self.load(Ordering::Acquire)
+    }
+    /// Stores a word that says that the words stored before it are complete.
+    #[inline(always)] // a store instruction
+    fn put_published(&self, value: T) {
+        // W3, partner of R3.
+        self.store(value, Ordering::Release);
     }
     /// Loads a word that also changes outside of critical sections, so that `seq` does not guard
     /// it. Where a word is two halves, they are made consistent here.
@@ -139,20 +156,12 @@ impl<W> Halves<W> {
     #[inline(always)] // a choice of address
     fn low(&self) -> &W {
         let [first, second] = &self.words;
-        if cfg!(target_endian = "little") {
-            first
-        } else {
-            second
-        }
+        if cfg!(target_endian = "little") { first } else { second }
     }
     #[inline(always)] // a choice of address
     fn high(&self) -> &W {
         let [first, second] = &self.words;
-        if cfg!(target_endian = "little") {
-            second
-        } else {
-            first
-        }
+        if cfg!(target_endian = "little") { second } else { first }
     }
 }
 
@@ -163,19 +172,10 @@ impl<W> Halves<W> {
 const MOVING_ATTEMPTS: u32 = 4;
 
 impl<W: Cell<u32>> Cell<u64> for Halves<W> {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the halves of a word are meant"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "the halves of a word are meant")]
     fn new(value: u64) -> Self {
         let (low, high) = (W::new(value as u32), W::new((value >> 32) as u32));
-        Self {
-            words: if cfg!(target_endian = "little") {
-                [low, high]
-            } else {
-                [high, low]
-            },
-        }
+        Self { words: if cfg!(target_endian = "little") { [low, high] } else { [high, low] } }
     }
 
     #[inline(always)] // two load instructions
@@ -184,10 +184,7 @@ impl<W: Cell<u32>> Cell<u64> for Halves<W> {
     }
 
     #[inline(always)] // two store instructions
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the halves of a word are meant"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "the halves of a word are meant")]
     fn store(&self, value: u64, order: Ordering) {
         self.low().store(value as u32, order);
         self.high().store((value >> 32) as u32, order);
@@ -228,6 +225,19 @@ pub enum Attempt<T> {
     Odd,
     /// An update began or ended during the attempt.
     Torn,
+    /// What was loaded is nothing that can be served.
+    Abandoned,
+}
+
+impl<T> Attempt<T> {
+    /// The value of a stable attempt.
+    #[inline(always)] // no instruction
+    pub fn stable(self) -> Option<T> {
+        match self {
+            Self::Stable(value) => Some(value),
+            Self::Odd | Self::Torn | Self::Abandoned => None,
+        }
+    }
 }
 
 /// The sequence number of a page.
@@ -246,19 +256,29 @@ impl<C: Cells> Sequence<C> {
         self.0.get() & 1 == 1
     }
 
+    /// Makes the sequence odd for ever, for a page that is read in another way.
+    #[inline]
+    pub fn leave_odd(&self) {
+        self.0.put(self.0.get() | 1);
+    }
+
     /// One attempt at a consistent read of what `load` loads.
     ///
     /// `load` may see any mixture of updates, so it must neither trust what it loads nor have an
-    /// effect of its own.
+    /// effect of its own. When it returns `None`, the attempt ends there and its verdict is not
+    /// checked: giving up on a mixture of updates costs a system call and nothing else.
     #[inline(always)] // the loads must be scheduled together with the caller's
-    pub fn attempt<T>(&self, load: impl FnOnce() -> T) -> Attempt<T> {
+    pub fn attempt<T>(&self, load: impl FnOnce() -> Option<T>) -> Attempt<T> {
         // R1, partner of W2: no load of the payload moves before this one.
         let before = self.0.load(Ordering::Acquire);
         if before & 1 == 1 {
             core::hint::cold_path();
             return Attempt::Odd;
         }
-        let value = load();
+        let Some(value) = load() else {
+            core::hint::cold_path();
+            return Attempt::Abandoned;
+        };
         // R2, partner of W1: no load of the payload moves below this fence, and the check is.
         C::fence(Ordering::Acquire);
         if self.0.load(Ordering::Relaxed) != before {
@@ -268,16 +288,17 @@ impl<C: Cells> Sequence<C> {
         Attempt::Stable(value)
     }
 
-    /// A consistent read of what `load` loads, or `None` after [`Cells::ATTEMPTS`] failures.
-    #[inline(always)] // as `attempt`
-    pub fn read<T>(&self, load: impl Fn() -> T) -> Option<T> {
+    /// A consistent read of what `load` loads, or `None` when that is abandoned or after
+    /// [`Cells::ATTEMPTS`] failures.
+    #[inline]
+    pub fn read<T>(&self, load: impl Fn() -> Option<T>) -> Option<T> {
         for _ in 0..C::ATTEMPTS {
-            if let Attempt::Stable(value) = self.attempt(&load) {
-                return Some(value);
+            match self.attempt(&load) {
+                Attempt::Stable(value) => return Some(value),
+                Attempt::Abandoned => return None,
+                Attempt::Odd | Attempt::Torn => core::hint::spin_loop(),
             }
-            core::hint::spin_loop();
         }
-        core::hint::cold_path();
         None
     }
 
@@ -332,7 +353,7 @@ mod tests {
     #[test]
     fn an_odd_page_is_adopted_by_the_next_update() {
         let seq = Sequence::<Native>::new(7);
-        assert_eq!(seq.attempt(|| ()), Attempt::Odd);
+        assert_eq!(seq.attempt(|| Some(())), Attempt::Odd);
         seq.publish(|| assert_eq!(seq.0.get(), 7));
         assert_eq!(seq.0.get(), 8);
     }
@@ -350,8 +371,15 @@ mod tests {
     #[test]
     fn a_read_that_overlaps_an_update_is_torn() {
         let seq = Sequence::<Native>::new(0);
-        assert_eq!(seq.attempt(|| seq.publish(|| ())), Attempt::Torn);
-        assert_eq!(seq.attempt(|| 5), Attempt::Stable(5));
+        assert_eq!(
+            seq.attempt(|| {
+                seq.publish(|| ());
+                Some(())
+            }),
+            Attempt::Torn
+        );
+        assert_eq!(seq.attempt(|| Some(5)), Attempt::Stable(5));
+        assert_eq!(seq.attempt(|| None::<()>), Attempt::Abandoned);
     }
 
     #[test]
@@ -363,7 +391,7 @@ mod tests {
                 left.set(left.get() - 1);
                 seq.publish(|| ());
             }
-            left.get()
+            Some(left.get())
         });
         assert_eq!(value, Some(0));
 
@@ -371,14 +399,12 @@ mod tests {
         let gave_up = seq.read(|| {
             attempts.set(attempts.get() + 1);
             seq.publish(|| ());
+            Some(())
         });
         assert_eq!((gave_up, attempts.get()), (None, ATTEMPTS));
 
         let dead = Sequence::<Native>::new(1);
-        assert_eq!(
-            dead.read(|| unreachable!("an odd page is not loaded")),
-            None::<()>
-        );
+        assert_eq!(dead.read(|| unreachable!("an odd page is not loaded")), None::<()>);
     }
 
     #[test]
@@ -402,9 +428,7 @@ mod tests {
             Self(StdCell::new(&[]))
         }
         fn load(&self, _: Ordering) -> u32 {
-            let [now, later @ ..] = self.0.get() else {
-                panic!("script is over")
-            };
+            let [now, later @ ..] = self.0.get() else { panic!("script is over") };
             self.0.set(later);
             *now
         }
@@ -418,10 +442,7 @@ mod tests {
             words: [Script(StdCell::new(low)), Script(StdCell::new(high))],
         };
         assert_eq!(pair(&[0xffff_ffff], &[0, 0]).get_moving(), 0xffff_ffff);
-        assert_eq!(
-            pair(&[0xffff_ffff, 3], &[0, 1, 1]).get_moving(),
-            0x1_0000_0003
-        );
+        assert_eq!(pair(&[0xffff_ffff, 3], &[0, 1, 1]).get_moving(), 0x1_0000_0003);
         assert_eq!(pair(&[0, 0], &[0, 1, 1]).get_moving(), 0x1_0000_0000);
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! No reference to a word of the page leaves this crate. A function of the image takes one of
 //! these snapshots, and everything after that is arithmetic on a copy.
+//!
+//! Each read comes in two forms. `try_*` is one attempt, which is all that an undisturbed page
+//! needs, and short enough to be inlined into an exported function. The other form repeats the same
+//! loads within the bound of [`Cells::ATTEMPTS`]; an image keeps it out of line.
 
 use crate::clocks::{ClockId, ClockMode, ClockSet, Features, Slot};
 use crate::cycles::{self, MAX_SHIFT, NANOS_PER_SEC, Time};
@@ -12,12 +16,8 @@ use crate::update::TimeZone;
 /// A precise clock and the counter, taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precise {
-    /// The counter, read after every word of the page.
-    pub counter: u64,
-    /// The counter at the update.
-    pub cycle_last: u64,
-    /// The counter's width, as a mask.
-    pub mask: u64,
+    /// Counter cycles since the update, 0 for a counter that is behind.
+    pub cycles: u64,
     /// Nanoseconds a cycle, times 2^shift.
     pub mult: u32,
     /// See `mult`.
@@ -29,44 +29,48 @@ pub struct Precise {
 }
 
 impl Precise {
-    /// The time; `None` if the clock is unpublished, the shift is none that a page may hold, or
-    /// the seconds do not fit.
+    /// The time, by the arithmetic that is enough while the product fits in 64 bits; `None` for
+    /// anything else, for [`time`](Self::time) to look at.
     #[inline(always)] // the critical path behind the counter
     #[must_use]
+    pub fn quick_time(&self) -> Option<Time> {
+        self.served()?;
+        cycles::carry_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
+    }
+
+    /// The time; `None` if the clock is unpublished, the shift is none that a page may hold, or
+    /// the seconds do not fit.
+    #[inline]
+    #[must_use]
     pub fn time(&self) -> Option<Time> {
-        if !self.is_served() {
-            core::hint::cold_path();
-            return None;
-        }
+        self.served()?;
         cycles::carry(self.sec.cast_signed(), self.shifted(), self.shift)
     }
 
-    /// Nanoseconds since zero: `Ok(None)` if an `i64` cannot hold them.
-    ///
-    /// # Errors
-    /// [`NotServed`] as [`time`](Self::time) has `None`, except for seconds that do not fit.
+    /// Nanoseconds since zero, as [`quick_time`](Self::quick_time).
     #[inline(always)] // the critical path behind the counter
-    pub fn total_nanos(&self) -> Result<Option<i64>, NotServed> {
-        if !self.is_served() {
-            core::hint::cold_path();
-            return Err(NotServed);
-        }
-        Ok(cycles::total_nanos(
-            self.sec.cast_signed(),
-            self.shifted(),
-            self.shift,
-        ))
+    #[must_use]
+    pub fn quick_nanos(&self) -> Option<i64> {
+        self.served()?;
+        cycles::total_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
     }
 
-    #[inline(always)] // two tests
-    fn is_served(&self) -> bool {
-        self.shift <= MAX_SHIFT && (self.sec | self.nsec) != 0
+    #[inline(always)] // two tests, each with a jump of its own: joined they are four instructions
+    fn served(&self) -> Option<()> {
+        if self.shift > MAX_SHIFT {
+            core::hint::cold_path();
+            return None;
+        }
+        if (self.sec | self.nsec) == 0 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(())
     }
 
     #[inline(always)] // a multiplication and an addition
     fn shifted(&self) -> u128 {
-        let cycles = cycles::elapsed_cycles(self.counter, self.cycle_last, self.mask);
-        cycles::scaled(self.nsec, cycles, self.mult)
+        cycles::scaled(self.nsec, self.cycles, self.mult)
     }
 }
 
@@ -88,162 +92,196 @@ impl Coarse {
             core::hint::cold_path();
             return None;
         }
-        cycles::carry(self.sec.cast_signed(), u128::from(self.nsec), 0)
+        cycles::carry_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
     }
 
-    /// Nanoseconds since zero: `Ok(None)` if an `i64` cannot hold them.
-    ///
-    /// # Errors
-    /// [`NotServed`] if the clock is unpublished.
+    /// Nanoseconds since zero; `None` as [`time`](Self::time), or if an `i64` cannot hold them
+    /// without carrying first.
     #[inline(always)] // two tests
-    pub fn total_nanos(&self) -> Result<Option<i64>, NotServed> {
+    #[must_use]
+    pub fn quick_nanos(&self) -> Option<i64> {
         if (self.sec | self.nsec) == 0 {
             core::hint::cold_path();
-            return Err(NotServed);
+            return None;
         }
-        Ok(cycles::total_nanos(
-            self.sec.cast_signed(),
-            u128::from(self.nsec),
-            0,
-        ))
+        cycles::total_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
     }
 }
 
-/// The page does not serve this: the caller falls back to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotServed;
-
 impl<C: Cells> Page<C> {
-    /// A precise clock with the counter, or `None` if it cannot be served.
+    /// One attempt at a clock on the steered scale; `None` if it failed or cannot be served.
     ///
     /// `read_counter` gets the page's clock mode and returns an ordered read of that counter, or
-    /// `None` for a mode that is not its own. It is called after every load from the page: a
-    /// clock whose line is not cached would otherwise be fetched behind the serialising
-    /// instruction, instead of together with the others.
-    #[inline(always)] // the one hot loop
+    /// `None` for a mode that is not its own. The scale is not chosen by the clock, so that its
+    /// address is a constant.
+    #[inline(always)] // the hot path
+    pub fn try_steered(
+        &self,
+        slot: Slot,
+        read_counter: impl Fn(ClockMode) -> Option<u64>,
+    ) -> Option<Precise> {
+        let [steered, _] = &self.cs;
+        self.seq.attempt(|| self.load_precise(steered, self.base(slot), read_counter)).stable()
+    }
+
+    /// One attempt at MONOTONIC_RAW, as [`try_steered`](Self::try_steered).
+    #[inline(always)] // the hot path
+    pub fn try_raw(&self, read_counter: impl Fn(ClockMode) -> Option<u64>) -> Option<Precise> {
+        let [_, raw] = &self.cs;
+        let base = self.base(Slot::MONOTONIC_RAW);
+        self.seq.attempt(|| self.load_precise(raw, base, read_counter)).stable()
+    }
+
+    /// A precise clock with the counter, or `None` if it cannot be served.
+    #[inline]
     pub fn precise(
         &self,
         slot: Slot,
         read_counter: impl Fn(ClockMode) -> Option<u64>,
     ) -> Option<Precise> {
-        self.precise_and(slot, || Some(()), read_counter)
-            .map(|(precise, ())| precise)
+        let (scale, base) = (self.scale(slot), self.base(slot));
+        self.seq.read(|| self.load_precise(scale, base, &read_counter))
     }
 
-    /// [`precise`](Self::precise), and what `load` loads, from one update.
-    #[inline(always)] // the one hot loop
-    fn precise_and<T>(
+    /// The loads of a precise clock, and its counter.
+    ///
+    /// Each cache line is touched before the counter's serialising instruction, so that a line that
+    /// is not cached is fetched together with the others and not behind it. The words of a line
+    /// that is there follow the instruction: they are loaded while the counter is on its way, and
+    /// need no register until then (`docs/decisions/0003-loads-around-the-counter.md`).
+    #[inline(always)] // the hot path
+    fn load_precise(
         &self,
-        slot: Slot,
-        load: impl Fn() -> Option<T>,
+        scale: &ClockScale<C>,
+        base: &BaseTime<C>,
         read_counter: impl Fn(ClockMode) -> Option<u64>,
-    ) -> Option<(Precise, T)> {
-        let scale = self.scale(slot);
-        let base = self.base(slot);
-        self.seq.read(|| {
-            let mode = ClockMode(self.clock_mode.get().cast_signed());
-            let cycle_last = self.cycle_last.get();
-            let mask = scale.mask.get();
-            let mult = scale.mult.get();
-            let shift = scale.shift.get();
-            let sec = base.sec.get();
-            let nsec = base.nsec.get();
-            let more = load()?;
-            let counter = if mode == ClockMode::MEMORY {
-                core::hint::cold_path();
-                self.memory_counter.get_moving()
-            } else {
-                read_counter(mode)?
-            };
-            Some((
-                Precise {
-                    counter,
-                    cycle_last,
-                    mask,
-                    mult,
-                    shift,
-                    sec,
-                    nsec,
-                },
-                more,
-            ))
-        })?
-    }
-
-    /// A coarse clock, or `None` if it cannot be served.
-    #[inline(always)] // four loads
-    #[must_use]
-    pub fn coarse(&self, slot: Slot) -> Option<Coarse> {
-        let base = self.base(slot);
-        self.seq.read(|| Coarse {
+    ) -> Option<Precise> {
+        let mode = ClockMode(self.clock_mode.get().cast_signed());
+        let nsec = base.nsec.get();
+        let counter = if let Some(counter) = read_counter(mode) {
+            counter
+        } else if mode == ClockMode::MEMORY {
+            core::hint::cold_path();
+            self.memory_counter.get_moving()
+        } else {
+            core::hint::cold_path();
+            return None;
+        };
+        // The difference is taken here, where it ends the life of three registers; it is harmless on
+        // a mixture of updates, as every value of it is.
+        let cycles = cycles::elapsed_cycles(counter, self.cycle_last.get(), scale.mask.get());
+        Some(Precise {
+            cycles,
+            mult: scale.mult.get(),
+            shift: scale.shift.get(),
             sec: base.sec.get(),
-            nsec: base.nsec.get(),
+            nsec,
         })
     }
 
+    /// One attempt at a coarse clock; `None` if it failed.
+    #[inline(always)] // the hot path: four loads
+    #[must_use]
+    pub fn try_coarse(&self, slot: Slot) -> Option<Coarse> {
+        self.seq.attempt(|| Some(self.load_coarse(slot))).stable()
+    }
+
+    /// A coarse clock, or `None` if it cannot be served.
+    #[inline]
+    #[must_use]
+    pub fn coarse(&self, slot: Slot) -> Option<Coarse> {
+        self.seq.read(|| Some(self.load_coarse(slot)))
+    }
+
+    #[inline(always)] // two loads
+    fn load_coarse(&self, slot: Slot) -> Coarse {
+        let base = self.base(slot);
+        Coarse { sec: base.sec.get(), nsec: base.nsec.get() }
+    }
+
+    /// One attempt at a resolution; `None` if it failed or the page does not serve the clock.
+    #[inline(always)] // the hot path: five loads
+    #[must_use]
+    pub fn try_resolution(&self, slot: Slot) -> Option<u32> {
+        self.seq.attempt(|| self.load_resolution(slot)).stable()
+    }
+
     /// The resolution of a clock in nanoseconds, or `None` if the page does not serve the clock.
-    #[inline(always)] // five loads
+    #[inline]
     #[must_use]
     pub fn resolution(&self, slot: Slot) -> Option<u32> {
+        self.seq.read(|| self.load_resolution(slot))
+    }
+
+    #[inline(always)] // three loads
+    fn load_resolution(&self, slot: Slot) -> Option<u32> {
         let base = self.base(slot);
         let resolution = if ClockSet::COARSE.contains(slot.clock().set()) {
             &self.coarse_res
         } else {
             &self.hrtimer_res
         };
-        let (resolution, slot) = self
-            .seq
-            .read(|| (resolution.get(), base.sec.get() | base.nsec.get()))?;
-        (resolution != 0 && slot != 0).then_some(resolution)
+        let resolution = resolution.get();
+        let published = (base.sec.get() | base.nsec.get()) != 0;
+        (resolution != 0 && published).then_some(resolution)
     }
 
     /// The timezone, or `None` if the page does not serve it.
     #[inline]
     #[must_use]
     pub fn timezone(&self) -> Option<TimeZone> {
-        self.seq.read(|| self.load_timezone())?
+        self.seq.read(|| self.load_timezone())
     }
 
-    /// The wall clock with the counter and the timezone, from one update.
-    #[inline(always)] // as `precise`
+    /// A precise clock with the counter, and the timezone of the same update if it is served.
+    #[inline]
     pub fn precise_with_timezone(
         &self,
+        slot: Slot,
         read_counter: impl Fn(ClockMode) -> Option<u64>,
-    ) -> Option<(Precise, TimeZone)> {
-        self.precise_and(Slot::REALTIME, || self.load_timezone(), read_counter)
+    ) -> Option<(Precise, Option<TimeZone>)> {
+        let (scale, base) = (self.scale(slot), self.base(slot));
+        self.seq.read(|| {
+            let timezone = self.load_timezone();
+            Some((self.load_precise(scale, base, &read_counter)?, timezone))
+        })
     }
 
     #[inline(always)] // three loads
     fn load_timezone(&self) -> Option<TimeZone> {
-        let tz = TimeZone {
+        let timezone = TimeZone {
             minutes_west: self.tz_minuteswest.get().cast_signed(),
             dst_time: self.tz_dsttime.get().cast_signed(),
         };
-        (self.hrtimer_res.get() != 0).then_some(tz)
+        (self.hrtimer_res.get() != 0).then_some(timezone)
+    }
+
+    /// Seconds of the wall clock as of the last update from a single word, where that is enough;
+    /// `None` sends the caller to [`realtime_seconds`](Self::realtime_seconds).
+    #[inline(always)] // one load
+    #[must_use]
+    pub fn try_realtime_seconds(&self) -> Option<i64> {
+        if cfg!(not(target_pointer_width = "64")) {
+            return None;
+        }
+        // One word is one update. Only 0 needs a second look (is the slot unpublished?), and -1 (is
+        // it the writer's way to write 0?).
+        let sec = self.base(Slot::REALTIME).sec.get();
+        if sec.wrapping_add(1) > 1 { Some(sec.cast_signed()) } else { None }
     }
 
     /// Seconds of the wall clock as of the last update, without the counter, in any clock mode.
-    #[inline(always)] // one load, on 64-bit machines
+    #[inline]
     #[must_use]
     pub fn realtime_seconds(&self) -> Option<i64> {
-        let base = self.base(Slot::REALTIME);
-        if cfg!(target_pointer_width = "64") {
-            // One word is one update. Only 0 needs a second look (is the slot unpublished?), and
-            // -1 (is it the writer's way to write 0?).
-            let sec = base.sec.get();
-            if sec.wrapping_add(1) > 1 {
-                return Some(sec.cast_signed());
-            }
-            core::hint::cold_path();
-        }
-        let shift = &self.scale(Slot::REALTIME).shift;
-        let (sec, nsec, shift) = self
-            .seq
-            .read(|| (base.sec.get(), base.nsec.get(), shift.get()))?;
+        let (sec, nsec, shift) = self.seq.read(|| {
+            let base = self.base(Slot::REALTIME);
+            Some((base.sec.get(), base.nsec.get(), self.scale(Slot::REALTIME).shift.get()))
+        })?;
         if shift > MAX_SHIFT || (sec | nsec) == 0 {
             return None;
         }
-        Some(cycles::carry(sec.cast_signed(), u128::from(nsec), shift)?.secs)
+        Some(cycles::carry_narrow(sec.cast_signed(), u128::from(nsec), shift)?.secs)
     }
 
     /// Which ways of `getcpu` the kernel maintains, among others.
@@ -258,21 +296,15 @@ impl<C: Cells> Page<C> {
     pub fn published(&self) -> ClockSet {
         (0..12)
             .filter_map(|id| ClockId(id).slot())
-            .filter(|&slot| {
-                self.coarse(slot)
-                    .is_some_and(|base| base.sec | base.nsec != 0)
-            })
+            .filter(|&slot| self.coarse(slot).is_some_and(|base| base.sec | base.nsec != 0))
             .map(|slot| slot.clock().set())
             .collect()
     }
 
     /// Where a clock's base lies.
     #[inline(always)] // an address
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a Slot is below 12, and the mask proves it"
-    )]
-    fn base(&self, slot: Slot) -> &BaseTime<C> {
+    #[allow(clippy::indexing_slicing, reason = "a Slot is below 12, and the choice proves it")]
+    pub(crate) fn base(&self, slot: Slot) -> &BaseTime<C> {
         const { assert!(crate::layout::BASES == 12) };
         &self.basetime[if slot.index() < 12 { slot.index() } else { 0 }]
     }
@@ -281,28 +313,18 @@ impl<C: Cells> Page<C> {
     #[inline(always)] // an address
     fn scale(&self, slot: Slot) -> &ClockScale<C> {
         let [steered, raw] = &self.cs;
-        if slot.clock() == ClockId::MONOTONIC_RAW {
-            raw
-        } else {
-            steered
-        }
+        if slot.clock() == ClockId::MONOTONIC_RAW { raw } else { steered }
     }
 }
 
 /// Splits a resolution in nanoseconds into a time.
 #[inline(always)] // a comparison
 #[must_use]
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "a division and a remainder by a constant"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "a division and a remainder by a constant")]
 pub const fn resolution_time(nanos: u32) -> Time {
     if nanos < NANOS_PER_SEC {
         return Time { secs: 0, nanos };
     }
     core::hint::cold_path();
-    Time {
-        secs: (nanos / NANOS_PER_SEC) as i64,
-        nanos: nanos % NANOS_PER_SEC,
-    }
+    Time { secs: (nanos / NANOS_PER_SEC) as i64, nanos: nanos % NANOS_PER_SEC }
 }

@@ -122,10 +122,7 @@ impl PageValues {
                 *word = self.words_of(ClockId(id), instant)?;
             }
         }
-        Ok(Update {
-            values: *self,
-            words,
-        })
+        Ok(Update { values: *self, words })
     }
 
     /// The two words that represent `instant` in the slot of `clock`.
@@ -136,11 +133,7 @@ impl PageValues {
         // At most 10^9 << 34, which fits.
         let second = u64::from(NANOS_PER_SEC) << shift;
         if instant.nanos >= second {
-            return Err(UpdateError::Nanos {
-                clock,
-                found: instant.nanos,
-                limit: second,
-            });
+            return Err(UpdateError::Nanos { clock, found: instant.nanos, limit: second });
         }
         if (instant.secs, instant.nanos) == (0, 0) {
             // {0, 0} would be read as unpublished; the same instant has one other spelling.
@@ -177,10 +170,7 @@ impl Default for Update {
     /// An update that publishes nothing.
     fn default() -> Self {
         // INVARIANT: shifts and masks are 0, and no instant is published.
-        Self {
-            values: PageValues::default(),
-            words: [(0, 0); BASES],
-        }
+        Self { values: PageValues::default(), words: [(0, 0); BASES] }
     }
 }
 
@@ -246,11 +236,7 @@ impl fmt::Display for UpdateError {
                     found.0
                 )
             }
-            Self::Nanos {
-                clock,
-                found,
-                limit,
-            } => {
+            Self::Nanos { clock, found, limit } => {
                 write!(
                     f,
                     "nanoseconds {found} of clock {} are not below {limit}, one second in its scale",
@@ -271,25 +257,11 @@ mod tests {
     fn values() -> PageValues {
         let mut values = PageValues {
             clock_mode: ClockMode::COUNTER,
-            steered: Scale {
-                mask: u64::MAX,
-                mult: 1,
-                shift: 34,
-            },
-            raw: Scale {
-                mask: 0xffff_ffff,
-                mult: 1,
-                shift: 8,
-            },
+            steered: Scale { mask: u64::MAX, mult: 1, shift: 34 },
+            raw: Scale { mask: 0xffff_ffff, mult: 1, shift: 8 },
             ..PageValues::default()
         };
-        values.set(
-            ClockId::REALTIME,
-            Instant {
-                secs: -1,
-                nanos: (1_000_000_000 << 34) - 1,
-            },
-        );
+        values.set(ClockId::REALTIME, Instant { secs: -1, nanos: (1_000_000_000 << 34) - 1 });
         values
     }
 
@@ -301,47 +273,17 @@ mod tests {
         assert_eq!(shift.validate(), Err(UpdateError::Shift { found: 35 }));
         let mut mask = values();
         mask.raw.mask = 0xffff_fffe;
-        assert_eq!(
-            mask.validate(),
-            Err(UpdateError::Mask { found: 0xffff_fffe })
-        );
+        assert_eq!(mask.validate(), Err(UpdateError::Mask { found: 0xffff_fffe }));
         let mut raw = values();
-        raw.set(
-            ClockId::MONOTONIC_RAW,
-            Instant {
-                secs: 1,
-                nanos: 1_000_000_000 << 8,
-            },
-        );
-        assert!(matches!(
-            raw.validate(),
-            Err(UpdateError::Nanos {
-                limit: 256_000_000_000,
-                ..
-            })
-        ));
+        raw.set(ClockId::MONOTONIC_RAW, Instant { secs: 1, nanos: 1_000_000_000 << 8 });
+        assert!(matches!(raw.validate(), Err(UpdateError::Nanos { limit: 256_000_000_000, .. })));
         let mut coarse = values();
-        coarse.set(
-            ClockId::MONOTONIC_COARSE,
-            Instant {
-                secs: 1,
-                nanos: 1_000_000_000,
-            },
-        );
-        assert!(matches!(
-            coarse.validate(),
-            Err(UpdateError::Nanos {
-                limit: 1_000_000_000,
-                ..
-            })
-        ));
+        coarse.set(ClockId::MONOTONIC_COARSE, Instant { secs: 1, nanos: 1_000_000_000 });
+        assert!(matches!(coarse.validate(), Err(UpdateError::Nanos { limit: 1_000_000_000, .. })));
         for id in [2, 3, 8, 9, 10] {
             let mut values = values();
             values.set(ClockId(id), Instant { secs: 1, nanos: 0 });
-            assert_eq!(
-                values.validate(),
-                Err(UpdateError::Clock { found: ClockId(id) })
-            );
+            assert_eq!(values.validate(), Err(UpdateError::Clock { found: ClockId(id) }));
         }
     }
 
@@ -353,11 +295,7 @@ mod tests {
         let update = values.validate().unwrap();
         assert_eq!(update.words()[11], (u64::MAX, 1_000_000_000 << 34));
         assert_eq!(update.words()[5], (u64::MAX, 1_000_000_000));
-        assert_eq!(
-            update.words()[7],
-            (0, 0),
-            "an unpublished clock stays {{0, 0}}"
-        );
+        assert_eq!(update.words()[7], (0, 0), "an unpublished clock stays {{0, 0}}");
     }
 
     #[test]

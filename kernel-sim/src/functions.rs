@@ -84,9 +84,7 @@ pub fn host_image() -> Option<&'static [u8]> {
         .ok()?
         .iter()
         .find(|segment| segment.p_type(endian) == elf::PT_LOAD)?;
-    let size = usize::try_from(load.p_memsz(endian))
-        .ok()?
-        .next_multiple_of(4096);
+    let size = usize::try_from(load.p_memsz(endian)).ok()?.next_multiple_of(4096);
     // SAFETY: the kernel maps its whole load segment, in whole pages.
     Some(unsafe { std::slice::from_raw_parts(base, size) })
 }
@@ -96,13 +94,9 @@ fn dynamic_symbols(bytes: &[u8]) -> Option<Vec<(String, usize)>> {
     let header = Header::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, bytes).ok()?;
-    let dynamic = segments
-        .iter()
-        .find_map(|segment| segment.dynamic(endian, bytes).ok()?)?;
+    let dynamic = segments.iter().find_map(|segment| segment.dynamic(endian, bytes).ok()?)?;
     let value = |tag: u32| {
-        let entry = dynamic
-            .iter()
-            .find(|entry| entry.tag32(endian) == Some(tag))?;
+        let entry = dynamic.iter().find(|entry| entry.tag32(endian) == Some(tag))?;
         usize::try_from(entry.d_val(endian)).ok()
     };
     let strings = bytes.get(value(elf::DT_STRTAB)?..)?;
@@ -115,9 +109,7 @@ fn dynamic_symbols(bytes: &[u8]) -> Option<Vec<(String, usize)>> {
     let (symbols, _) =
         object::slice_from_bytes::<elf::Sym64<object::LittleEndian>>(symbols, count as usize)
             .ok()?;
-    let defined = symbols
-        .iter()
-        .filter(|symbol| symbol.st_type() == elf::STT_FUNC);
+    let defined = symbols.iter().filter(|symbol| symbol.st_type() == elf::STT_FUNC);
     defined
         .map(|symbol| {
             let name = symbol.name(endian, strings).ok()?;
@@ -134,17 +126,11 @@ mod tests {
     #[test]
     fn the_hosts_functions_are_found_and_work() {
         let host = Functions::of_host().expect("this machine has a vDSO");
-        let mut spec = timespec {
-            tv_sec: 0,
-            tv_nsec: -1,
-        };
+        let mut spec = timespec { tv_sec: 0, tv_nsec: -1 };
         // SAFETY: a live timespec.
         let answer = unsafe { host.clock_gettime.unwrap()(libc::CLOCK_REALTIME, &raw mut spec) };
         assert_eq!(answer, 0);
         assert!(spec.tv_sec > 1_700_000_000 && (0..1_000_000_000).contains(&spec.tv_nsec));
-        assert!(
-            host.clock_gettime_ns.is_none(),
-            "the host's vDSO has none of ours"
-        );
+        assert!(host.clock_gettime_ns.is_none(), "the host's vDSO has none of ours");
     }
 }

@@ -58,13 +58,7 @@ impl MappedImage {
         // SAFETY: reserves address space at an address of the kernel's choice.
         let start =
             unsafe { mmap_anonymous(None, length, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE) }?;
-        let mapped = Self {
-            image: *image,
-            start,
-            bytes,
-            writable,
-            memory,
-        };
+        let mapped = Self { image: *image, start, bytes, writable, memory };
         mapped.fill(slot)?;
         Ok(mapped)
     }
@@ -74,16 +68,7 @@ impl MappedImage {
         let fixed = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
         let address = NonZeroUsize::new(self.start.as_ptr().addr());
         // SAFETY: replaces the first page of the range that this value reserved.
-        unsafe {
-            mmap(
-                address,
-                slot,
-                ProtFlags::PROT_READ,
-                fixed,
-                self.memory.as_fd(),
-                0,
-            )
-        }?;
+        unsafe { mmap(address, slot, ProtFlags::PROT_READ, fixed, self.memory.as_fd(), 0) }?;
         let base = self.base_pointer();
         let length = self.image.mapped_bytes();
         // SAFETY: pages of the range that this value reserved.
@@ -91,8 +76,7 @@ impl MappedImage {
         let bytes = self.image.bytes;
         // SAFETY: writable pages of at least the image's length, which nobody else knows yet.
         unsafe {
-            base.cast::<u8>()
-                .copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len())
+            base.cast::<u8>().copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len())
         };
         // SAFETY: the same pages, which are complete now.
         unsafe { mprotect(base, length, ProtFlags::PROT_READ | ProtFlags::PROT_EXEC) }?;
@@ -151,10 +135,7 @@ impl Drop for MappedImage {
         let image = unsafe { munmap(self.start, self.bytes) };
         // SAFETY: as above.
         let page = unsafe { munmap(self.writable, self.image.slot_bytes as usize) };
-        debug_assert!(
-            image.is_ok() && page.is_ok(),
-            "unmapping own ranges cannot fail"
-        );
+        debug_assert!(image.is_ok() && page.is_ok(), "unmapping own ranges cannot fail");
     }
 }
 
@@ -170,21 +151,14 @@ mod tests {
         writer.format(Features::empty(), 4096);
         let mut values = PageValues {
             clock_mode: ClockMode::MEMORY,
-            steered: Scale {
-                mask: u64::MAX,
-                mult: 1,
-                shift: 0,
-            },
+            steered: Scale { mask: u64::MAX, mult: 1, shift: 0 },
             ..PageValues::default()
         };
         values.set(ClockId::REALTIME, Instant { secs: 5, nanos: 0 });
         writer.publish(&values.validate().unwrap());
         writer.set_memory_counter(7);
         let functions = mapped.functions();
-        let mut spec = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: a live timespec, and the image is mapped.
         let answer = unsafe { functions.clock_gettime.unwrap()(0, &raw mut spec) };
         assert_eq!((answer, spec.tv_sec, spec.tv_nsec), (0, 5, 7));

@@ -45,6 +45,8 @@ pub(crate) fn object(root: &Path, out: &Path, target: &str, policy: &str) -> Res
         "-Crelocation-model=pic".to_owned(),
         // A jump table is read-only data with addresses, or relative ones behind an indirect jump.
         "-Cjump-tables=no".to_owned(),
+        // The loops of an image are retries: their second copy would only cost cache.
+        "-Cllvm-args=-unroll-allow-partial=false".to_owned(),
         "-Cembed-bitcode=no".to_owned(),
         "-Csymbol-mangling-version=v0".to_owned(),
         "-Cforce-unwind-tables=yes".to_owned(),
@@ -67,14 +69,7 @@ pub(crate) fn object(root: &Path, out: &Path, target: &str, policy: &str) -> Res
         .env("CARGO_TARGET_DIR", &nested)
         .env("CARGO_BUILD_BUILD_DIR", &nested)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .args([
-            "rustc",
-            "--quiet",
-            "--locked",
-            "--package",
-            "vdso-image",
-            "--lib",
-        ])
+        .args(["rustc", "--quiet", "--locked", "--package", "vdso-image", "--lib"])
         .args(["--profile", "image", "--target", target, "--"])
         .arg(format!("--cfg=vdso_fallback=\"{policy}\""))
         .arg(emit)

@@ -38,10 +38,7 @@ impl Tools {
                 );
             }
         }
-        Ok(Self {
-            directory,
-            libraries: sysroot.join("lib"),
-        })
+        Ok(Self { directory, libraries: sysroot.join("lib") })
     }
 
     fn run<I: AsRef<OsStr>>(
@@ -55,11 +52,7 @@ impl Tools {
             .output()
             .with_context(|| format!("running {tool}"))?;
         if !output.status.success() {
-            bail!(
-                "{tool} failed: {}\n{}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("{tool} failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
         }
         Ok(())
     }
@@ -109,9 +102,6 @@ pub(crate) fn image(
     arguments.extend(["--version-script".as_ref(), map.as_os_str()]);
     arguments.extend([object.as_os_str(), "-o".as_ref(), debug.as_os_str()]);
     tools.run("rust-lld", arguments)?;
-    tools.run(
-        "rust-objcopy",
-        ["--strip-all".as_ref(), debug.as_os_str(), image.as_os_str()],
-    )?;
+    tools.run("rust-objcopy", ["--strip-all".as_ref(), debug.as_os_str(), image.as_os_str()])?;
     Ok(image)
 }

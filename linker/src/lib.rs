@@ -61,10 +61,7 @@ impl Image {
     /// The exported function `name`.
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
-        let at = self
-            .symbols
-            .binary_search_by(|symbol| symbol.name.cmp(name))
-            .ok()?;
+        let at = self.symbols.binary_search_by(|symbol| symbol.name.cmp(name)).ok()?;
         self.symbols.get(at).copied()
     }
 

@@ -1,11 +1,12 @@
 //! `clock_gettime`.
 
-use datapage::{ClockId, ClockSet, Time};
+use datapage::{ClockId, Route, Time};
 
 use crate::do_coarse::do_coarse;
-use crate::do_hres::do_hres;
+use crate::do_hres::{do_hres, do_hres_raw};
 use crate::fallback::{fallback, register};
 use crate::platform::Platform;
+use crate::slow;
 use crate::user::{Spec, UserPtr};
 
 /// The time of a clock (`clock_gettime(2)`).
@@ -18,18 +19,33 @@ use crate::user::{Spec, UserPtr};
 /// Those of the system call, for what the page cannot serve. A bad `ts` faults for a served clock.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
-    let Some(time) = read(platform, ClockId(id)) else {
-        return fallback(platform, S::CLOCK_GETTIME, [register(id), ts.address(), 0]);
-    };
-    ts.write(S::of(time));
-    0
+    match quick(platform, ClockId(id)) {
+        Some(time) => answer(ts, time),
+        None => slow(platform, id, ts),
+    }
 }
 
-#[inline(always)] // as above
-fn read<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
-    if ClockSet::PRECISE.intersects(clock.set()) {
-        do_hres(platform, clock.slot()?)?.time()
-    } else {
-        do_coarse(platform, clock.slot()?)?.time()
+#[inline(always)] // the hot path
+fn quick<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
+    match clock.route() {
+        Route::Steered(slot) => do_hres(platform, slot)?.quick_time(),
+        Route::Raw => do_hres_raw(platform)?.quick_time(),
+        Route::Coarse(slot) => do_coarse(platform, slot)?.time(),
+        Route::Kernel => None,
     }
+}
+
+#[cold]
+#[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
+fn slow<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
+    match ClockId(id).slot().and_then(|slot| slow::read(platform, slot)) {
+        Some(reading) => answer(ts, reading.time),
+        None => fallback(platform, S::CLOCK_GETTIME, [register(id), ts.address(), 0]),
+    }
+}
+
+#[inline(always)] // two stores
+fn answer<S: Spec>(ts: UserPtr<S>, time: Time) -> isize {
+    ts.write(S::of(time));
+    0
 }

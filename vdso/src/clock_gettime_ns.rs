@@ -1,13 +1,13 @@
 //! `clock_gettime_ns`: the time in a register.
 
 use datapage::cycles::nanos_of;
-use datapage::snapshot::NotServed;
-use datapage::{ClockId, ClockSet, NANOS_PER_SEC, Time};
+use datapage::{ClockId, NANOS_PER_SEC, Route, Time};
 
 use crate::do_coarse::do_coarse;
-use crate::do_hres::do_hres;
+use crate::do_hres::{do_hres, do_hres_raw};
 use crate::fallback::{Call, fallback, register};
 use crate::platform::Platform;
+use crate::slow;
 use crate::user::{TimeSpec, UserPtr};
 
 const EOVERFLOW: i64 = 75;
@@ -23,33 +23,44 @@ const MAX_ERRNO: i64 = 4095;
 /// `-EOVERFLOW` for a time that an `i64` cannot hold, else those of `clock_gettime`.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime_ns<P: Platform>(platform: &P, id: i32) -> i64 {
-    match read(platform, ClockId(id)) {
-        Ok(nanos) => encode(nanos),
-        Err(NotServed) => ask_kernel(platform, id),
+    match quick(platform, ClockId(id)) {
+        Some(nanos) => encode(nanos),
+        None => slow(platform, id),
     }
 }
 
-#[inline(always)] // as above
-fn read<P: Platform>(platform: &P, clock: ClockId) -> Result<Option<i64>, NotServed> {
-    let slot = clock.slot().ok_or(NotServed)?;
-    if ClockSet::PRECISE.intersects(clock.set()) {
-        do_hres(platform, slot).ok_or(NotServed)?.total_nanos()
-    } else {
-        do_coarse(platform, slot).ok_or(NotServed)?.total_nanos()
+#[inline(always)] // the hot path
+fn quick<P: Platform>(platform: &P, clock: ClockId) -> Option<i64> {
+    match clock.route() {
+        Route::Steered(slot) => do_hres(platform, slot)?.quick_nanos(),
+        Route::Raw => do_hres_raw(platform)?.quick_nanos(),
+        Route::Coarse(slot) => do_coarse(platform, slot)?.quick_nanos(),
+        Route::Kernel => None,
+    }
+}
+
+#[cold]
+#[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
+fn slow<P: Platform>(platform: &P, id: i32) -> i64 {
+    match ClockId(id).slot().and_then(|slot| slow::read(platform, slot)) {
+        Some(reading) => of_time(reading.time),
+        None => ask_kernel(platform, id),
     }
 }
 
 /// A time as a return value that no caller takes for an error.
 #[inline(always)] // a comparison
-fn encode(nanos: Option<i64>) -> i64 {
-    match nanos {
-        Some(nanos) if (-MAX_ERRNO..0).contains(&nanos) => {
-            core::hint::cold_path();
-            0
-        }
-        Some(nanos) => nanos,
-        None => -EOVERFLOW,
+fn encode(nanos: i64) -> i64 {
+    if (-MAX_ERRNO..0).contains(&nanos) {
+        core::hint::cold_path();
+        return 0;
     }
+    nanos
+}
+
+#[inline]
+fn of_time(time: Time) -> i64 {
+    nanos_of(time).map_or(-EOVERFLOW, encode)
 }
 
 /// The fallback: one `clock_gettime` into this function's own stack, converted.
@@ -58,21 +69,13 @@ fn ask_kernel<P: Platform>(platform: &P, id: i32) -> i64 {
     let mut spec = TimeSpec::default();
     // SAFETY: a live local, writable as the type it has.
     let pointer = unsafe { UserPtr::new(&raw mut spec) };
-    let answer = fallback(
-        platform,
-        Call::ClockGettime,
-        [register(id), pointer.address(), 0],
-    );
+    let answer = fallback(platform, Call::ClockGettime, [register(id), pointer.address(), 0]);
     if answer != 0 {
         return answer as i64;
     }
     // The kernel keeps nanoseconds below 10^9; one that does not gets the error, not nonsense.
-    let nanos = match u32::try_from(spec.tv_nsec) {
-        Ok(nanos) if nanos < NANOS_PER_SEC => nanos,
-        _ => return -EOVERFLOW,
-    };
-    encode(nanos_of(Time {
-        secs: spec.tv_sec,
-        nanos,
-    }))
+    match u32::try_from(spec.tv_nsec) {
+        Ok(nanos) if nanos < NANOS_PER_SEC => of_time(Time { secs: spec.tv_sec, nanos }),
+        _ => -EOVERFLOW,
+    }
 }

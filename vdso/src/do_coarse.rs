@@ -4,8 +4,8 @@ use datapage::{Coarse, Slot};
 
 use crate::platform::Platform;
 
-/// One consistent snapshot of a coarse clock; `None` means fallback.
+/// One attempt at a snapshot of a coarse clock; `None` means the slow way.
 #[inline(always)] // the body of each exported function that reads a coarse clock
 pub(crate) fn do_coarse<P: Platform>(platform: &P, slot: Slot) -> Option<Coarse> {
-    platform.page().coarse(slot)
+    platform.page().try_coarse(slot)
 }

@@ -4,8 +4,14 @@ use datapage::{Precise, Slot};
 
 use crate::platform::Platform;
 
-/// One consistent snapshot of a precise clock and its counter; `None` means fallback.
+/// One attempt at a snapshot of a clock on the steered scale; `None` means the slow way.
 #[inline(always)] // the body of each exported function that reads a precise clock
 pub(crate) fn do_hres<P: Platform>(platform: &P, slot: Slot) -> Option<Precise> {
-    platform.page().precise(slot, |mode| platform.counter(mode))
+    platform.page().try_steered(slot, |mode| platform.counter(mode))
+}
+
+/// One attempt at a snapshot of MONOTONIC_RAW; `None` means the slow way.
+#[inline(always)] // a second copy of the few instructions above, with the other scale's address
+pub(crate) fn do_hres_raw<P: Platform>(platform: &P) -> Option<Precise> {
+    platform.page().try_raw(|mode| platform.counter(mode))
 }

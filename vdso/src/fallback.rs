@@ -37,10 +37,7 @@ pub(crate) fn fallback<P: Platform>(platform: &P, call: Call, arguments: [usize;
 /// An `i32` in a register, as a system call takes it.
 #[inline(always)] // a sign extension
 pub(crate) fn register(value: i32) -> usize {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "a register holds an i32 on every machine"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "a register holds an i32 on every machine")]
     let signed = value as isize;
     signed.cast_unsigned()
 }

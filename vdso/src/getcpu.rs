@@ -20,11 +20,7 @@ pub fn getcpu<P: Platform>(
     unused: usize,
 ) -> isize {
     let Some(both) = platform.cpu_and_node(platform.page().features()) else {
-        return fallback(
-            platform,
-            Call::Getcpu,
-            [cpu.address(), node.address(), unused],
-        );
+        return fallback(platform, Call::Getcpu, [cpu.address(), node.address(), unused]);
     };
     if !cpu.is_null() {
         cpu.write(both & ((1 << CPU_BITS) - 1));

@@ -5,6 +5,7 @@ use datapage::{Slot, Time, TimeZone};
 use crate::do_hres::do_hres;
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
+use crate::slow::{self, Reading, kernel_page};
 use crate::user::{Timezone, UserPtr, Val};
 
 /// The wall clock in microseconds and the timezone (`gettimeofday(2)`); either may be null.
@@ -19,40 +20,48 @@ pub fn gettimeofday<P: Platform, V: Val>(
     tv: UserPtr<V>,
     tz: UserPtr<Timezone>,
 ) -> isize {
+    if !tv.is_null()
+        && tz.is_null()
+        && let Some(time) = do_hres(platform, Slot::REALTIME).and_then(|read| read.quick_time())
+    {
+        answer(tv, time);
+        return 0;
+    }
+    slow(platform, tv, tz)
+}
+
+/// With a timezone, which hardly a program asks for, or when the quick attempt failed.
+#[cold]
+#[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
+fn slow<P: Platform, V: Val>(platform: &P, tv: UserPtr<V>, tz: UserPtr<Timezone>) -> isize {
     let Some((time, zone)) = read(platform, !tv.is_null(), !tz.is_null()) else {
-        return fallback(
-            platform,
-            Call::Gettimeofday,
-            [tv.address(), tz.address(), 0],
-        );
+        return fallback(platform, Call::Gettimeofday, [tv.address(), tz.address(), 0]);
     };
     if let Some(time) = time {
-        tv.write(V::of(time));
+        answer(tv, time);
     }
     if let Some(zone) = zone {
-        tz.write(Timezone {
-            tz_minuteswest: zone.minutes_west,
-            tz_dsttime: zone.dst_time,
-        });
+        tz.write(Timezone { tz_minuteswest: zone.minutes_west, tz_dsttime: zone.dst_time });
     }
     0
 }
 
-#[inline(always)] // as above
+/// What was asked for, or `None` if not all of it can be served.
+#[inline]
 fn read<P: Platform>(
     platform: &P,
     time: bool,
     zone: bool,
 ) -> Option<(Option<Time>, Option<TimeZone>)> {
-    match (time, zone) {
-        (true, false) => Some((Some(do_hres(platform, Slot::REALTIME)?.time()?), None)),
-        (true, true) => {
-            core::hint::cold_path();
-            let counter = |mode| platform.counter(mode);
-            let (precise, zone) = platform.page().precise_with_timezone(counter)?;
-            Some((Some(precise.time()?), Some(zone)))
-        }
-        (false, true) => Some((None, Some(platform.page().timezone()?))),
-        (false, false) => Some((None, None)),
+    if time {
+        let Reading { time, zone: found } = slow::read(platform, Slot::REALTIME)?;
+        return if zone { Some((Some(time), Some(found?))) } else { Some((Some(time), None)) };
     }
+    let zone = if zone { Some(kernel_page(platform).timezone()?) } else { None };
+    Some((None, zone))
+}
+
+#[inline(always)] // a multiplication and two stores
+fn answer<V: Val>(tv: UserPtr<V>, time: Time) {
+    tv.write(V::of(time));
 }

@@ -7,7 +7,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `clock_gettime.rs` and so on | one exported call each |
-//! | `do_hres.rs`, `do_coarse.rs` | the two ways to read a clock |
+//! | `do_hres.rs`, `do_coarse.rs` | the two ways to read a clock, in one quick attempt |
+//! | `slow.rs` | whatever one attempt cannot do: retries, time namespaces, long gaps |
 //! | `fallback.rs` | the one way out for whatever the page cannot serve |
 //! | `user.rs` | the caller's pointers, and the one place that stores through them |
 //! | `platform.rs` | what an architecture supplies; `arch/` has one file for each that does |
@@ -31,6 +32,7 @@ mod fallback;
 mod getcpu;
 mod gettimeofday;
 mod platform;
+mod slow;
 mod time;
 mod user;
 

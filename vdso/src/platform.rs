@@ -13,8 +13,12 @@ pub trait Platform {
     /// What the page's words are made of.
     type Cells: Cells;
 
-    /// The data page.
+    /// The page in slot -4: the kernel's, or that of the caller's time namespace.
     fn page(&self) -> &Page<Self::Cells>;
+
+    /// The page in slot -3, which is the kernel's while slot -4 holds a namespace's. It is asked for
+    /// in no other case, and need not be mapped otherwise.
+    fn page_behind_namespace(&self) -> &Page<Self::Cells>;
 
     /// The counter that `mode` names, or `None` if it is not one of this machine's.
     ///

@@ -2,6 +2,7 @@
 
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
+use crate::slow::kernel_page;
 use crate::user::{Seconds, UserPtr};
 
 /// Seconds of the wall clock as of the last update (`time(2)`); `t` may be null.
@@ -12,10 +13,23 @@ use crate::user::{Seconds, UserPtr};
 /// Those of the system call, while the page does not serve REALTIME.
 #[inline(always)] // the exported function is this body
 pub fn time<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
-    let Some(seconds) = platform.page().realtime_seconds() else {
-        return S::from_register(fallback(platform, Call::Time, [t.address(), 0, 0]));
-    };
-    let seconds = S::of(seconds);
+    match platform.page().try_realtime_seconds() {
+        Some(seconds) => answer(t, S::of(seconds)),
+        None => slow(platform, t),
+    }
+}
+
+#[cold]
+#[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
+fn slow<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
+    match kernel_page(platform).realtime_seconds() {
+        Some(seconds) => answer(t, S::of(seconds)),
+        None => S::from_register(fallback(platform, Call::Time, [t.address(), 0, 0])),
+    }
+}
+
+#[inline(always)] // a store
+fn answer<S: Seconds>(t: UserPtr<S>, seconds: S) -> S {
     if !t.is_null() {
         t.write(seconds);
     }

@@ -97,10 +97,7 @@ impl Spec for TimeSpec {
 
     #[inline(always)] // no instruction on 64-bit machines
     fn of(Time { secs, nanos }: Time) -> Self {
-        Self {
-            tv_sec: secs,
-            tv_nsec: i64::from(nanos),
-        }
+        Self { tv_sec: secs, tv_nsec: i64::from(nanos) }
     }
 }
 
@@ -120,10 +117,7 @@ impl Spec for TimeSpec32 {
 
     #[inline(always)] // no instruction
     fn of(Time { secs, nanos }: Time) -> Self {
-        Self {
-            tv_sec: <i32 as Seconds>::of(secs),
-            tv_nsec: nanos.cast_signed(),
-        }
+        Self { tv_sec: <i32 as Seconds>::of(secs), tv_nsec: nanos.cast_signed() }
     }
 }
 
@@ -140,10 +134,7 @@ pub struct TimeVal {
 impl Val for TimeVal {
     #[inline(always)] // a multiplication by the inverse of 1000
     fn of(time: Time) -> Self {
-        Self {
-            tv_sec: time.secs,
-            tv_usec: i64::from(micros(time)),
-        }
+        Self { tv_sec: time.secs, tv_usec: i64::from(micros(time)) }
     }
 }
 
@@ -160,10 +151,7 @@ pub struct TimeVal32 {
 impl Val for TimeVal32 {
     #[inline(always)] // as for `TimeVal`
     fn of(time: Time) -> Self {
-        Self {
-            tv_sec: <i32 as Seconds>::of(time.secs),
-            tv_usec: micros(time).cast_signed(),
-        }
+        Self { tv_sec: <i32 as Seconds>::of(time.secs), tv_usec: micros(time).cast_signed() }
     }
 }
 

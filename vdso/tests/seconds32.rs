@@ -40,11 +40,7 @@ fn with_machine<T>(realtime_secs: Option<i64>, test: impl FnOnce(&Machine<'_>) -
     if let Some(secs) = realtime_secs {
         let mut values = PageValues {
             clock_mode: ClockMode::MEMORY,
-            steered: Scale {
-                mask: u64::MAX,
-                mult: 1,
-                shift: 0,
-            },
+            steered: Scale { mask: u64::MAX, mult: 1, shift: 0 },
             hrtimer_res: 1,
             ..PageValues::default()
         };
@@ -52,10 +48,7 @@ fn with_machine<T>(realtime_secs: Option<i64>, test: impl FnOnce(&Machine<'_>) -
         writer.publish(&values.validate().expect("a legal page"));
         writer.set_memory_counter(999_999_999);
     }
-    test(&Machine {
-        page,
-        asked: RefCell::default(),
-    })
+    test(&Machine { page, asked: RefCell::default() })
 }
 
 fn to<T>(place: &mut T) -> UserPtr<T>

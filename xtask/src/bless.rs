@@ -31,9 +31,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .env("UVDSO_BLESS", "1")
         .status()
         .context("running cargo test")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

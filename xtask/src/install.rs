@@ -55,13 +55,7 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
         sudo
     };
     command
-        .args([
-            "-q",
-            "-o",
-            "Dpkg::Use-Pty=0",
-            "-o",
-            "DPkg::Lock::Timeout=300",
-        ])
+        .args(["-q", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=300"])
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdout(Stdio::null());

@@ -44,11 +44,7 @@ impl AddAssign for Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            passed,
-            failed,
-            skipped,
-        } = self;
+        let Self { passed, failed, skipped } = self;
         write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
@@ -123,11 +119,7 @@ fn results_of(line: &str) -> Tally {
             .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
             .unwrap_or(0)
     };
-    Tally {
-        passed: number("passed"),
-        failed: number("failed"),
-        skipped: number("ignored"),
-    }
+    Tally { passed: number("passed"), failed: number("failed"), skipped: number("ignored") }
 }
 
 #[cfg(test)]
@@ -137,9 +129,7 @@ mod tests {
     fn shell(script: &str, count: Count) -> Tally {
         // Not shown: whoever counts this test's own output would count what the script says.
         let mut command = Command::new("sh");
-        count
-            .run(command.args(["-c", script]), &mut Vec::new())
-            .unwrap()
+        count.run(command.args(["-c", script]), &mut Vec::new()).unwrap()
     }
 
     #[test]

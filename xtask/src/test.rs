@@ -32,23 +32,11 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "lints",
         command: |_| {
-            cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--locked",
-                "--",
-                "-D",
-                "warnings",
-            ])
+            cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
         },
         count: Count::Command,
     },
-    Stage {
-        name: "tests",
-        command: tests,
-        count: Count::TestResults,
-    },
+    Stage { name: "tests", command: tests, count: Count::TestResults },
     Stage {
         name: "documentation",
         command: |_| {
@@ -104,11 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     println!("{total}");
     let skips_fail = require && total.skipped > 0;
-    Ok(if total.failed > 0 || skips_fail {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if total.failed > 0 || skips_fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Stage>> {

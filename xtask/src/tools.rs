@@ -49,12 +49,7 @@ const fn program(
     package: &'static str,
     used_by: &'static str,
 ) -> Tool {
-    Tool {
-        name,
-        package: Package::Debian(package),
-        probe: Probe::Program(program),
-        used_by,
-    }
+    Tool { name, package: Package::Debian(package), probe: Probe::Program(program), used_by }
 }
 
 const fn file(
@@ -63,12 +58,7 @@ const fn file(
     package: &'static str,
     used_by: &'static str,
 ) -> Tool {
-    Tool {
-        name,
-        package: Package::Debian(package),
-        probe: Probe::File(path),
-        used_by,
-    }
+    Tool { name, package: Package::Debian(package), probe: Probe::File(path), used_by }
 }
 
 /// Every tool that a test may ask for.
@@ -91,12 +81,7 @@ pub const TOOLS: &[Tool] = &[
     program("java", "java", "default-jre-headless", "a Java program"),
     program("sqlite3", "sqlite3", "sqlite3", "an SQL query"),
     program("openssl", "openssl", "openssl", "openssl's clock"),
-    program(
-        "stress-ng",
-        "stress-ng",
-        "stress-ng",
-        "stress-ng's own vDSO test",
-    ),
+    program("stress-ng", "stress-ng", "stress-ng", "stress-ng's own vDSO test"),
     file(
         "abseil",
         "/usr/include/absl/debugging/internal/vdso_support.h",
@@ -148,11 +133,7 @@ impl Tool {
     pub fn missing(&self) -> Option<String> {
         match self.find() {
             Some(_) => None,
-            None => Some(format!(
-                "{} is missing: {}",
-                self.name,
-                self.install_command()
-            )),
+            None => Some(format!("{} is missing: {}", self.name, self.install_command())),
         }
     }
 }
@@ -203,18 +184,12 @@ mod tests {
     fn names_are_unique_and_what_is_missing_says_how_to_get_it() {
         for (at, tool) in TOOLS.iter().enumerate() {
             assert!(
-                TOOLS
-                    .iter()
-                    .skip(at + 1)
-                    .all(|other| other.name != tool.name),
+                TOOLS.iter().skip(at + 1).all(|other| other.name != tool.name),
                 "{} twice",
                 tool.name
             );
         }
-        let nowhere = Tool {
-            probe: Probe::Program("uvdso-no-such-program"),
-            ..*tool("gdb")
-        };
+        let nowhere = Tool { probe: Probe::Program("uvdso-no-such-program"), ..*tool("gdb") };
         let reason = nowhere.missing().expect("no such program");
         assert!(reason.contains("apt-get install") && reason.contains("gdb"));
     }

@@ -94,10 +94,7 @@ fn against_the_machine<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
             "bare lfence; rdtsc",
             None,
             move || {
-                both([
-                    subject::clock_gettime(&ours, clock.0),
-                    Some(subject::bare_lfence_rdtsc()),
-                ])
+                both([subject::clock_gettime(&ours, clock.0), Some(subject::bare_lfence_rdtsc())])
             },
         ));
     }
@@ -107,12 +104,7 @@ fn against_the_machine<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
         "clock_gettime MONOTONIC in RDTSCP mode".to_owned(),
         "bare rdtscp",
         None,
-        move || {
-            both([
-                subject::clock_gettime(&rdtscp, monotonic),
-                Some(subject::bare_rdtscp()),
-            ])
-        },
+        move || both([subject::clock_gettime(&rdtscp, monotonic), Some(subject::bare_rdtscp())]),
     ));
     rows.extend(row(
         setup,
@@ -171,10 +163,7 @@ fn cold_read<'m>(kernel: &'m Kernel<'_>, clock: ClockId) -> Option<Subject<'m>> 
     let call = callee.functions().clock_gettime?;
     let page: *const datapage::Page = kernel.image().page();
     Some(Subject::timed("cold read", move |calls| {
-        let mut ts = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let mut reads = Vec::new();
         let mut nothing = Vec::new();
         for _ in 0..calls {
@@ -229,11 +218,7 @@ fn writer<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
 fn beside_a_writer(setup: &Setup<'_>, cpu: usize, plan: &Plan) -> Measured {
     const PERIODS: f64 = 1.25;
     const PERIOD_NANOS: u32 = 1_000_000;
-    let plan = Plan {
-        sample_nanos: PERIODS * f64::from(PERIOD_NANOS),
-        samples: 5,
-        ..*plan
-    };
+    let plan = Plan { sample_nanos: PERIODS * f64::from(PERIOD_NANOS), samples: 5, ..*plan };
     let kernel = &setup.counter;
     std::thread::scope(|scope| {
         let publisher = Publisher::spawn(scope, cpu, PERIOD_NANOS, || kernel.tick());

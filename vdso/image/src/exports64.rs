@@ -9,10 +9,7 @@ use crate::Machine;
 
 /// `clock_gettime(2)`; see [`vdso::clock_gettime`].
 // SAFETY: the symbol is the image's own; nothing else is linked with it.
-#[cfg_attr(
-    target_arch = "aarch64",
-    unsafe(export_name = "__kernel_clock_gettime")
-)]
+#[cfg_attr(target_arch = "aarch64", unsafe(export_name = "__kernel_clock_gettime"))]
 #[cfg_attr(not(target_arch = "aarch64"), unsafe(no_mangle))]
 extern "C" fn __vdso_clock_gettime(id: i32, ts: *mut TimeSpec) -> isize {
     // SAFETY: the caller's claim.

@@ -30,20 +30,13 @@ mod x86;
 mod x86_64;
 
 /// What this image does about a call that its page cannot serve.
-const POLICY: Policy = if cfg!(vdso_fallback = "enosys") {
-    Policy::Enosys
-} else {
-    Policy::Syscall
-};
+const POLICY: Policy =
+    if cfg!(vdso_fallback = "enosys") { Policy::Enosys } else { Policy::Syscall };
 
 const ENOSYS: isize = 38;
 
 /// Distance between the page slots below this image.
-const SLOT_BYTES: u32 = if cfg!(vdso_slots = "64k") {
-    65536
-} else {
-    datapage::SLOT_BYTES
-};
+const SLOT_BYTES: u32 = if cfg!(vdso_slots = "64k") { 65536 } else { datapage::SLOT_BYTES };
 
 /// The machine that the image runs on: no state, only instructions.
 struct Machine;
@@ -56,6 +49,13 @@ impl Platform for Machine {
         // SAFETY: whoever maps an image maps the data page four slots below it, readable for as
         // long as the image is mapped; that is the contract of its note.
         unsafe { Page::at(arch::data_page()) }
+    }
+
+    #[inline(always)] // an addition
+    fn page_behind_namespace(&self) -> &Page {
+        let slot = arch::data_page().wrapping_add(datapage::SLOT_BYTES as usize);
+        // SAFETY: as above; a kernel that maps a namespace's page maps its own in the slot behind.
+        unsafe { Page::at(slot) }
     }
 
     #[inline(always)] // the counter's instructions

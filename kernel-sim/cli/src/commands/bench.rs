@@ -40,17 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn check(setup: &Setup<'_>, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let plan = if arguments.quick {
-        Plan {
-            rounds: 31,
-            samples: 5,
-            sample_nanos: 10_000.0,
-        }
+        Plan { rounds: 31, samples: 5, sample_nanos: 10_000.0 }
     } else {
-        Plan {
-            rounds: 201,
-            samples: 7,
-            sample_nanos: 20_000.0,
-        }
+        Plan { rounds: 201, samples: 7, sample_nanos: 20_000.0 }
     };
     let pattern = arguments.rows.as_deref().unwrap_or("");
     let mut rows = check::rows::all(setup);
@@ -58,10 +50,7 @@ fn check(setup: &Setup<'_>, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let names: Vec<String> = rows.iter().map(full_name).collect();
     rows.retain(|row| full_name(row).contains(pattern));
     if rows.is_empty() {
-        bail!(
-            "no row contains `{pattern}`; rows are:\n  {}",
-            names.join("\n  ")
-        );
+        bail!("no row contains `{pattern}`; rows are:\n  {}", names.join("\n  "));
     }
     let mut outcomes = Vec::new();
     if !arguments.json {
@@ -92,24 +81,11 @@ fn check(setup: &Setup<'_>, arguments: &Arguments) -> anyhow::Result<ExitCode> {
         eprintln!("kernel-sim: above the target: {}", failed.join(", "));
         return Ok(ExitCode::FAILURE);
     }
-    if noisy.is_empty() {
-        Ok(ExitCode::SUCCESS)
-    } else {
-        Ok(ExitCode::from(NOISY))
-    }
+    if noisy.is_empty() { Ok(ExitCode::SUCCESS) } else { Ok(ExitCode::from(NOISY)) }
 }
 
 fn print_row(outcome: &Outcome) {
-    let Outcome {
-        name,
-        against,
-        nanos,
-        against_nanos,
-        ratio,
-        target,
-        verdict,
-        ..
-    } = outcome;
+    let Outcome { name, against, nanos, against_nanos, ratio, target, verdict, .. } = outcome;
     let target = target.map_or_else(|| "-".to_owned(), |target| format!("{target:.2}"));
     let verdict = match verdict {
         Verdict::Pass => "pass",

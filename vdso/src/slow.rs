@@ -1,0 +1,43 @@
+//! The way of a read that the quick attempt could not finish, out of line.
+//!
+//! An exported function makes one attempt inline: even sequence number, known counter, a product of
+//! 64 bits. Everything else lands here, begins anew, and may take its time: retries while a writer
+//! is at work, pages of a time namespace, gaps of hours since the last update. Keeping it out of
+//! the exported functions is what lets those run without saving a register.
+
+use datapage::{ClockSet, Page, Slot, Time, TimeZone};
+
+use crate::platform::Platform;
+
+/// A clock, and the timezone of the same update if the page serves it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) time: Time,
+    pub(crate) zone: Option<TimeZone>,
+}
+
+/// Reads a clock by all means that there are; `None` means fallback.
+#[cold]
+#[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
+pub(crate) fn read<P: Platform>(platform: &P, slot: Slot) -> Option<Reading> {
+    let offset = platform.page().namespace_offset(slot);
+    let page = kernel_page(platform);
+    let (time, zone) = if ClockSet::COARSE.contains(slot.clock().set()) {
+        (page.coarse(slot)?.time()?, None)
+    } else {
+        let counter = |mode| platform.counter(mode);
+        let (precise, zone) = page.precise_with_timezone(slot, counter)?;
+        (precise.time()?, zone)
+    };
+    let time = match offset {
+        Some(offset) => offset.apply(time)?,
+        None => time,
+    };
+    Some(Reading { time, zone })
+}
+
+/// The page that the timekeeper writes, be it behind a namespace's or not.
+#[inline]
+pub(crate) fn kernel_page<P: Platform>(platform: &P) -> &Page<P::Cells> {
+    if platform.page().is_namespace() { platform.page_behind_namespace() } else { platform.page() }
+}
