@@ -21,6 +21,9 @@ impl Platform for Machine<'_> {
     fn page(&self) -> &Page {
         self.page
     }
+    fn page_behind_namespace(&self) -> &Page {
+        unreachable!("no page of these tests belongs to a namespace")
+    }
     fn counter(&self, _: ClockMode) -> Option<u64> {
         None
     }
