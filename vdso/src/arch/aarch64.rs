@@ -7,7 +7,7 @@ use datapage::{ClockMode, Features};
 use crate::fallback::Call;
 
 /// The address of the data page, four slots below the image.
-#[inline(always)] // one or two instructions
+#[inline(always)] // one instruction
 #[must_use]
 pub fn data_page() -> *const u8 {
     unsafe extern "C" {
@@ -15,12 +15,12 @@ pub fn data_page() -> *const u8 {
         static vdso_u_time_data: u8;
     }
     let page: *const u8;
-    // An `extern static` would be addressed through a GOT, which an image has none of.
+    // An `extern static` would be addressed through a GOT, which an image has none of. `adr`
+    // reaches 1 MiB, and four slots of 64 KiB are a quarter of it.
     // SAFETY: computes an address; reads no memory, leaves the stack and the flags alone. `nomem`
     // because it loads nothing, `pure` because the address never changes.
     unsafe {
-        asm!("adrp {page}, {data}", "add {page}, {page}, :lo12:{data}",
-             page = out(reg) page, data = sym vdso_u_time_data,
+        asm!("adr {page}, {data}", page = out(reg) page, data = sym vdso_u_time_data,
              options(pure, nomem, nostack, preserves_flags));
     }
     page

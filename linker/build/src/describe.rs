@@ -10,14 +10,18 @@ use object::read::elf::{FileHeader as _, SectionHeader as _, Sym as _};
 type Header = elf::FileHeader64<object::LittleEndian>;
 
 /// The constants of one image.
-pub(crate) struct Description {
+#[derive(Debug)]
+pub struct Description {
     build_id: Vec<u8>,
     note: [u32; 4],
     symbols: Vec<(String, u64, u64)>,
 }
 
-/// Reads an image.
-pub(crate) fn describe(bytes: &[u8]) -> Result<Description> {
+/// Reads an image of a 64-bit architecture.
+///
+/// # Errors
+/// What is missing in it: a build id, the note, a function.
+pub fn describe(bytes: &[u8]) -> Result<Description> {
     let header = Header::parse(bytes)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, bytes)?;
@@ -60,7 +64,8 @@ pub(crate) fn describe(bytes: &[u8]) -> Result<Description> {
 
 impl Description {
     /// The constant that `linker` offers for this image.
-    pub(crate) fn to_rust(&self, policy: &str, image: &Path) -> String {
+    #[must_use]
+    pub fn to_rust(&self, policy: &str, image: &Path) -> String {
         let name = policy.to_uppercase();
         let variant = format!("{}{}", &name[..1], policy[1..].to_lowercase());
         let [_, abi, slots, slot_bytes] = self.note;

@@ -8,22 +8,35 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::{Recipe, Target};
+
 /// Where `rust-lld` and `rust-objcopy` are.
-pub(crate) struct Tools {
+#[derive(Debug)]
+pub struct Tools {
     directory: PathBuf,
     libraries: PathBuf,
 }
 
 impl Tools {
-    /// Finds them in the toolchain, or in `VDSO_TOOLS`.
-    pub(crate) fn find() -> Result<Self> {
+    /// Finds them in the toolchain of `RUSTC` (or `rustc`), or in `VDSO_TOOLS`.
+    ///
+    /// # Errors
+    /// A sentence that says where they were looked for.
+    pub fn find() -> Result<Self> {
         let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let output = Command::new(&rustc)
-            .args(["--print", "sysroot"])
-            .output()
-            .with_context(|| format!("running {}", rustc.display()))?;
-        let sysroot = PathBuf::from(String::from_utf8(output.stdout)?.trim());
-        let host = env::var("HOST").context("cargo sets HOST")?;
+        let ask = |question: &[&str]| -> Result<String> {
+            let output = Command::new(&rustc)
+                .args(question)
+                .output()
+                .with_context(|| format!("running {}", rustc.display()))?;
+            Ok(String::from_utf8(output.stdout)?)
+        };
+        let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?.trim());
+        let version = ask(&["-vV"])?;
+        let host = version
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .context("rustc -vV names no host")?;
         let directory = match env::var_os("VDSO_TOOLS") {
             Some(directory) => PathBuf::from(directory),
             None => sysroot.join("lib/rustlib").join(host).join("bin"),
@@ -58,31 +71,26 @@ impl Tools {
     }
 }
 
-/// Links and strips one image; the unstripped one stays beside it with the suffix `.dbg`.
-pub(crate) fn image(
-    tools: &Tools,
-    root: &Path,
-    out: &Path,
-    object: &Path,
-    policy: &str,
-    arch: &str,
-) -> Result<PathBuf> {
+/// Links and strips the image.
+pub(crate) fn image(recipe: &Recipe<'_>, tools: &Tools, object: &Path) -> Result<PathBuf> {
+    let Recipe { root, out, target, .. } = *recipe;
     let sources = root.join("linker/src");
-    let script = out.join("vdso.lds");
+    let script = out.join(format!("{}.lds", recipe.name()));
     let text = fs::read_to_string(sources.join("vdso.lds")).context("reading vdso.lds")?;
-    fs::write(&script, text.replace("VDSO_SLOT_BYTES", "4096")).context("writing vdso.lds")?;
-    let image = out.join(format!("vdso-{policy}.so"));
-    let debug = out.join(format!("vdso-{policy}.so.dbg"));
-    let flags = [
+    fs::write(&script, script_for(&text, target, recipe.slot_bytes))
+        .with_context(|| format!("writing {}", script.display()))?;
+    let image = out.join(format!("{}.so", recipe.name()));
+    let debug = out.join(format!("{}.so.dbg", recipe.name()));
+    let page_size = format!("max-page-size={}", recipe.slot_bytes);
+    let mut flags = vec![
         "-flavor",
         "gnu",
         "-shared",
         "-Bsymbolic",
         "-soname",
-        "linux-vdso.so.1",
+        target.soname,
         "--hash-style=both",
         "--build-id=sha1",
-        "--eh-frame-hdr",
         "--gc-sections",
         "--no-undefined",
         "--orphan-handling=error",
@@ -90,18 +98,42 @@ pub(crate) fn image(
         "-z",
         "noexecstack",
         "-z",
-        "max-page-size=4096",
+        &page_size,
         "-z",
         "norelro",
         "-z",
         "defs",
     ];
+    if target.unwind {
+        flags.push("--eh-frame-hdr");
+    }
+    if let Some(entry) = target.entry {
+        flags.extend(["-e", entry]);
+    }
     let mut arguments: Vec<&OsStr> = flags.iter().map(OsStr::new).collect();
-    let map = sources.join(format!("{arch}.map"));
+    let map = sources.join(format!("{}.map", target.arch));
     arguments.extend(["-T".as_ref(), script.as_os_str()]);
     arguments.extend(["--version-script".as_ref(), map.as_os_str()]);
     arguments.extend([object.as_os_str(), "-o".as_ref(), debug.as_os_str()]);
     tools.run("rust-lld", arguments)?;
     tools.run("rust-objcopy", ["--strip-all".as_ref(), debug.as_os_str(), image.as_os_str()])?;
     Ok(image)
+}
+
+/// The linker script with its parameters filled in.
+fn script_for(text: &str, target: &Target, slot_bytes: u32) -> String {
+    let mut script = String::new();
+    for line in text.lines() {
+        if !target.unwind && line.contains("eh_frame") {
+            continue;
+        }
+        script.push_str(line);
+        script.push('\n');
+    }
+    let versions: String =
+        target.versions.iter().map(|version| format!("\"{version}\" = ABSOLUTE(0); ")).collect();
+    script
+        .replace("VDSO_SLOT_BYTES", &slot_bytes.to_string())
+        .replace("VDSO_PADDING", target.padding)
+        .replace("VDSO_VERSIONS", versions.trim_end())
 }
