@@ -53,7 +53,7 @@ impl Platform for Machine {
 
     #[inline(always)] // an addition
     fn page_behind_namespace(&self) -> &Page {
-        let slot = arch::data_page().wrapping_add(datapage::SLOT_BYTES as usize);
+        let slot = arch::data_page().wrapping_add(SLOT_BYTES as usize);
         // SAFETY: as above; a kernel that maps a namespace's page maps its own in the slot behind.
         unsafe { Page::at(slot) }
     }
