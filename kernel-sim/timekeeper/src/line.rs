@@ -1,0 +1,131 @@
+//! A clock's exact position: seconds, and nanoseconds with the bits below them.
+//!
+//! The bits below the nanosecond are never dropped, or each tick would lose half a nanosecond on
+//! average. They are counted in 2^-shift ns, the unit of the page, so what is kept here is what
+//! the page says, and a reader's sum continues it to the last bit.
+
+use datapage::{Instant, NANOS_PER_SEC, Time};
+
+use crate::ntp::FINE_BITS;
+
+/// A position, in the unit of a scale with the `shift` that each call is given.
+///
+/// # Invariants
+/// `shifted` is below 10^9 << shift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) secs: i64,
+    pub(crate) shifted: u64,
+}
+
+impl Line {
+    /// At a whole number of nanoseconds.
+    pub(crate) fn at(time: Time, shift: u32) -> Self {
+        Self {
+            secs: time.secs,
+            shifted: u64::from(time.nanos) << shift,
+        }
+    }
+
+    /// Moved forward by `by` units of 2^-shift ns.
+    ///
+    /// Seconds beyond an `i64` stay at its end: 292 thousand million years from now a clock stands
+    /// still instead of a kernel's interrupt panicking.
+    #[must_use]
+    pub(crate) fn plus(self, by: u128, shift: u32) -> Self {
+        let second = u64::from(NANOS_PER_SEC) << shift;
+        let total = by.saturating_add(u128::from(self.shifted));
+        if let Ok(shifted) = u64::try_from(total)
+            && shifted < second
+        {
+            return Self { shifted, ..self };
+        }
+        let (carried, shifted) = divide(total, second);
+        Self {
+            secs: self
+                .secs
+                .saturating_add(i64::try_from(carried).unwrap_or(i64::MAX)),
+            shifted,
+        }
+    }
+
+    /// Moved by a whole number of nanoseconds in either direction.
+    #[must_use]
+    pub(crate) fn offset(self, by: Time, shift: u32) -> Self {
+        Self {
+            secs: self.secs.saturating_add(by.secs),
+            ..self
+        }
+        .plus(u128::from(by.nanos) << shift, shift)
+    }
+
+    /// Set to a whole number of nanoseconds, keeping the bits below: clocks that are whole
+    /// nanoseconds apart stay so.
+    #[must_use]
+    pub(crate) fn moved_to(self, time: Time, shift: u32) -> Self {
+        Self {
+            secs: time.secs,
+            shifted: (u64::from(time.nanos) << shift) | self.fraction(shift),
+        }
+    }
+
+    /// The same position in another scale; up by less than its unit where it falls between two,
+    /// because a clock may not go back.
+    #[must_use]
+    pub(crate) fn rescaled(self, from: u32, to: u32) -> Self {
+        Self { shifted: 0, ..self }.plus(self.units(from, to), to)
+    }
+
+    /// The part below the second in units of 2^-`to` ns, rounded up; it may make a whole second.
+    pub(crate) fn units(self, from: u32, to: u32) -> u128 {
+        // Both shifts are at most 34, so that this is at most 10^9 << 68.
+        (u128::from(self.shifted) << to).div_ceil(1_u128 << from)
+    }
+
+    /// The part below the second in 2^-66 ns.
+    pub(crate) fn fine(self, shift: u32) -> i128 {
+        fine(u128::from(self.shifted), shift)
+    }
+
+    /// What a clock shows here: whole nanoseconds, rounded down.
+    pub(crate) fn time(self, shift: u32) -> Time {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "below 10^9 by the invariant"
+        )]
+        let nanos = (self.shifted >> shift) as u32;
+        Time {
+            secs: self.secs,
+            nanos,
+        }
+    }
+
+    /// As a page has it.
+    pub(crate) const fn instant(self) -> Instant {
+        Instant {
+            secs: self.secs,
+            nanos: self.shifted,
+        }
+    }
+
+    fn fraction(self, shift: u32) -> u64 {
+        self.shifted & (1_u64 << shift).wrapping_sub(1)
+    }
+}
+
+/// Units of 2^-`shift` ns, at most a second of them, in 2^-66 ns.
+pub(crate) fn fine(units: u128, shift: u32) -> i128 {
+    // At most 10^9 << 66.
+    units.cast_signed() << FINE_BITS.saturating_sub(shift)
+}
+
+/// Quotient and remainder; `by` is never 0.
+#[allow(clippy::arithmetic_side_effects, reason = "a second is never 0")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a remainder is below its divisor"
+)]
+fn divide(total: u128, by: u64) -> (u128, u64) {
+    let by = u128::from(by);
+    (total / by, (total % by) as u64)
+}
