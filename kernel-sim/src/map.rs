@@ -5,13 +5,18 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
+use datapage::layout::DATA_BYTES;
 use datapage::{Page, Writer};
 use linker::Image;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
 use crate::functions::Functions;
+
+/// 64-bit words of a page that the ABI defines.
+pub const WORDS: usize = DATA_BYTES / 8;
 
 /// An image with its slots in this process: the page read-only below it, and a second, writable
 /// mapping of the same memory for the writer.
@@ -55,9 +60,10 @@ impl MappedImage {
         }?;
         let bytes = image.data_offset() + image.mapped_bytes();
         let length = NonZeroUsize::new(bytes).expect("an image is not empty");
-        // SAFETY: reserves address space at an address of the kernel's choice.
+        // Readable zeros, not a hole: whatever the page says, a reader may look into every slot.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let start =
-            unsafe { mmap_anonymous(None, length, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE) }?;
+            unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE) }?;
         let mapped = Self { image: *image, start, bytes, writable, memory };
         mapped.fill(slot)?;
         Ok(mapped)
@@ -113,6 +119,17 @@ impl MappedImage {
         // makes this the one writer.
         let writer = unsafe { Writer::at(self.writable.as_ptr().cast()) };
         (writer, self)
+    }
+
+    /// The page's words for writing as they are and, with them, everything that only reads.
+    ///
+    /// Tests and tools write what no [`Writer`] would: half an update, or noise.
+    pub fn split_words(&mut self) -> (&[AtomicU64; WORDS], &Self) {
+        let words = self.writable.as_ptr().cast_const().cast();
+        // SAFETY: the second mapping is writable for as long as `self` is, aligned to a page and at
+        // least as long as the page's data; the words of the page are atomic there too.
+        let words = unsafe { &*words };
+        (words, self)
     }
 
     /// The exported functions.

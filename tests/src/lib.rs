@@ -1,1 +1,10 @@
-//! Placeholder.
+//! What the tests across crates share: raw pages, an exact oracle, and the live kernel beside the
+//! image.
+//!
+//! The oracle computes with 128-bit integers and divisions, from the words of a page; it shares no
+//! function with the reader that it judges.
+
+pub mod child;
+pub mod kernel;
+pub mod oracle;
+pub mod page;
