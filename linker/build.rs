@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use image_build::{Recipe, Target, Tools};
+use image_build::{Made, Recipe, Target, Tools};
 
 /// The images of this build, by what they do about a call that the page cannot serve.
 const POLICIES: [&str; 2] = ["syscall", "enosys"];
@@ -38,7 +38,10 @@ fn main() -> Result<()> {
     for policy in POLICIES {
         let recipe =
             Recipe { root: &root, out: &out, target, policy, slot_bytes: 4096, compiler: None };
-        let image = recipe.make(&tools)?;
+        let Made { path: image, warnings } = recipe.make(&tools)?;
+        for warning in warnings {
+            println!("cargo::warning=image {policy}: {warning}");
+        }
         let bytes = fs::read(&image).with_context(|| format!("reading {}", image.display()))?;
         let description = image_build::describe(&bytes)
             .with_context(|| format!("describing the image at {}", image.display()))?;

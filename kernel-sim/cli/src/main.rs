@@ -1,6 +1,7 @@
 //! The command `kernel-sim`: each subcommand is one file in `commands/`.
 
 mod commands;
+mod output;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ struct Arguments {
 enum Command {
     /// Measure our image beside the host's vDSO, libc and the system call.
     Bench(commands::bench::Arguments),
+    /// Make, show, judge and export images.
+    Image(commands::image::Arguments),
     /// Draw the data page, cache line by cache line.
     Layout(commands::layout::Arguments),
 }
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         None => Ok(ExitCode::SUCCESS),
         Some(Command::Bench(arguments)) => commands::bench::run(&arguments),
+        Some(Command::Image(arguments)) => commands::image::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -1,4 +1,5 @@
 //! One file for each subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod image;
 pub(crate) mod layout;

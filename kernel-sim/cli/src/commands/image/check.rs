@@ -1,0 +1,82 @@
+//! `kernel-sim image check`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use linker::judge::{Finding, ImageFile, Level, Outcome, judge};
+
+use super::{read, unreadable};
+
+/// Options of `image check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The image to judge.
+    file: PathBuf,
+}
+
+/// Prints a line for each rule.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let name = arguments.file.display();
+    let bytes = match read(&arguments.file) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(unreadable(&error)),
+    };
+    let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
+        Ok(file) => file,
+        Err(error) => return Ok(unreadable(&error)),
+    };
+    let verdict = judge(&file);
+    for finding in &verdict.findings {
+        print_finding(finding);
+    }
+    let (holds, applicable) = verdict.score();
+    let fatal = verdict.findings.iter().filter(|f| f.is_fatal()).count();
+    println!(
+        "\n{name}: {} image, {holds} of {applicable} rules hold, {fatal} broken that must hold",
+        file.arch.name()
+    );
+    Ok(if verdict.is_accepted() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print_finding(finding: &Finding) {
+    let rule = finding.rule;
+    let (mark, text) = match &finding.outcome {
+        Outcome::Holds => ("ok", rule.demand.to_owned()),
+        Outcome::NotApplicable(reason) => ("-", reason.clone()),
+        Outcome::Broken(broken) => {
+            let mark = match rule.level {
+                Level::Must => "MUST",
+                Level::Should => "should",
+            };
+            (mark, broken.to_string())
+        }
+    };
+    print_wrapped(mark, rule.name, &text);
+    if matches!(finding.outcome, Outcome::Broken(_)) {
+        print_wrapped("", "", &format!("demanded: {}", rule.demand));
+        print_wrapped("", "", &format!("by: {}", rule.consumers));
+    }
+}
+
+/// Two columns of fixed width and text that is broken between words at 80 columns.
+fn print_wrapped(mark: &str, name: &str, text: &str) {
+    const WIDTH: usize = 80 - 31;
+    let mut line = String::new();
+    let mut columns = (mark, name);
+    let mut flush = |line: &mut String| {
+        println!("{:<6}  {:<21}  {line}", columns.0, columns.1);
+        columns = ("", "");
+        line.clear();
+    };
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            flush(&mut line);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    flush(&mut line);
+}

@@ -1,0 +1,73 @@
+//! `kernel-sim image`: make, show, judge and export images.
+
+mod build;
+mod check;
+mod show;
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use linker::Image;
+
+/// Options of `image`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Write an image to a file.
+    Build(build::Arguments),
+    /// Show what an image holds and how large each part is.
+    Show(show::Arguments),
+    /// Judge a vDSO image by what its consumers demand.
+    ///
+    /// Exit code 1: a consumer breaks on it. 2: it cannot be read as an image at all.
+    Check(check::Arguments),
+}
+
+/// What an image does about a call that its page cannot serve.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Policy {
+    /// Enter the kernel.
+    #[default]
+    Syscall,
+    /// Return -ENOSYS.
+    Enosys,
+}
+
+impl Policy {
+    fn image(self) -> &'static Image {
+        match self {
+            Self::Syscall => &linker::SYSCALL,
+            Self::Enosys => &linker::ENOSYS,
+        }
+    }
+}
+
+/// What cannot be read.
+const UNREADABLE: u8 = 2;
+
+/// Runs `image`.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::Build(arguments) => build::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+    }
+}
+
+/// The bytes of `file`.
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("reading {}", file.display()))
+}
+
+/// Says why a file cannot be read; the exit code for it.
+fn unreadable(error: &anyhow::Error) -> ExitCode {
+    eprintln!("kernel-sim: {error:#}");
+    ExitCode::from(UNREADABLE)
+}

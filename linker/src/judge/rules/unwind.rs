@@ -1,0 +1,271 @@
+//! The unwind tables: a debugger, a profiler or an exception finds its way out of every instruction.
+
+use std::ops::Range;
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, RegisterRule,
+    RunTimeEndian, UnwindContext, UnwindSection as _,
+};
+use object::{Endianness, elf};
+
+use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken};
+
+type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+type Fde<'a> = gimli::FrameDescriptionEntry<Reader<'a>>;
+
+/// The most bytes of `.eh_frame` that are read: each entry may run its common part again.
+const LIMIT: usize = 32 << 10;
+
+pub(crate) const UNWIND_TABLES: Rule = Rule {
+    name: "unwind-tables",
+    level: Level::Must,
+    scope: Scope::NotOn(&[Arch::Arm]),
+    demand: "a row for every address of every function, found through PT_GNU_EH_FRAME",
+    consumers: "gdb, perf, libunwind, libgcc, asynchronous profilers, pprof",
+    check: |file| {
+        let frames = Frames::read(file)?;
+        for fde in frames.entries()? {
+            frames.is_found(&fde)?;
+            frames.has_rows(file, &fde)?;
+        }
+        let covered = ranges(file)?;
+        let functions = file.tables.functions();
+        if functions.is_empty() {
+            broken!("there is no function");
+        }
+        for function in functions {
+            let end = function.value.saturating_add(function.size);
+            let at = covered.partition_point(|range| range.end <= function.value);
+            match covered.get(at) {
+                Some(range) if range.start <= function.value && range.end >= end => {}
+                _ => broken!(
+                    "{} from {:#x} to {end:#x} is not covered by an entry",
+                    function.name,
+                    function.value
+                ),
+            }
+        }
+        Ok(())
+    },
+};
+
+/// Linux's own image breaks it: the ChaCha20 rounds behind `getrandom` have no entry.
+pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
+    name: "unwind-every-path",
+    level: Level::Must,
+    scope: Scope::On(&[Arch::X86_64, Arch::I386]),
+    demand: "what no unwind entry covers is padding, so code that is not exported has rows too",
+    consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
+    check: |file| only_padding_between(file, &ranges(file)?),
+};
+
+pub(crate) const SIGNAL_FRAMES: Rule = Rule {
+    name: "signal-frames",
+    level: Level::Must,
+    scope: Scope::On(&[Arch::I386]),
+    demand: "the sigreturn trampolines have signal frames that begin one byte before them",
+    consumers: "libgcc and gdb (look up the return address minus one)",
+    check: |file| {
+        let entries = Frames::read(file)?.entries()?;
+        for name in ["__kernel_sigreturn", "__kernel_rt_sigreturn"] {
+            let Some(symbol) = file.tables.symbols.iter().find(|s| s.name == name) else {
+                broken!("there is no {name}");
+            };
+            let before = symbol.value.saturating_sub(1);
+            match entries.iter().find(|fde| fde.contains(before)) {
+                Some(fde) if fde.cie().is_signal_trampoline() => {}
+                Some(_) => broken!("the entry of {name} is not marked as a signal frame"),
+                None => broken!("no entry covers {before:#x}, one byte before {name}"),
+            }
+        }
+        Ok(())
+    },
+};
+
+/// The address ranges of all entries, in ascending order.
+pub(crate) fn ranges(file: &ImageFile<'_>) -> Result<Vec<Range<u64>>, Broken> {
+    let entries = Frames::read(file)?.entries()?;
+    let mut ranges: Vec<_> =
+        entries.iter().map(|fde| fde.initial_address()..fde.end_address()).collect();
+    ranges.sort_by_key(|range| range.start);
+    Ok(ranges)
+}
+
+/// `.eh_frame` and the table that leads into it.
+struct Frames<'a> {
+    header: gimli::ParsedEhFrameHdr<Reader<'a>>,
+    frame: EhFrame<Reader<'a>>,
+    bases: BaseAddresses,
+}
+
+impl<'a> Frames<'a> {
+    fn read(file: &ImageFile<'a>) -> Result<Self, Broken> {
+        let Some(segment) = file.segments_of(elf::PT_GNU_EH_FRAME).next() else {
+            broken!("there is no PT_GNU_EH_FRAME");
+        };
+        let Some(section) = file.section(".eh_frame") else {
+            broken!("there is no .eh_frame");
+        };
+        let endian = match file.endian {
+            Endianness::Little => RunTimeEndian::Little,
+            Endianness::Big => RunTimeEndian::Big,
+        };
+        let word = if file.is_64 { 8 } else { 4 };
+        let header = crate::judge::file::slice(
+            file.bytes,
+            "PT_GNU_EH_FRAME",
+            segment.offset,
+            segment.file_bytes,
+        );
+        let (Ok(header), Some(frame)) = (header, file.section_bytes(section)) else {
+            broken!("the tables are not in the file");
+        };
+        if frame.len() > LIMIT {
+            broken!(".eh_frame has {} bytes, more than {LIMIT} are not read", frame.len());
+        }
+        let bases = BaseAddresses::default()
+            .set_eh_frame_hdr(segment.address)
+            .set_eh_frame(section.address)
+            .set_text(0);
+        let header = match EhFrameHdr::new(header, endian).parse(&bases, word) {
+            Ok(header) => header,
+            Err(error) => broken!(".eh_frame_hdr: {error}"),
+        };
+        if header.eh_frame_ptr() != gimli::Pointer::Direct(section.address) {
+            broken!(
+                ".eh_frame_hdr leads to {:x?}, .eh_frame is at {:#x}",
+                header.eh_frame_ptr(),
+                section.address
+            );
+        }
+        let mut frame = EhFrame::new(frame, endian);
+        frame.set_address_size(word);
+        Ok(Self { header, frame, bases })
+    }
+
+    /// Every entry; at least one.
+    fn entries(&self) -> Result<Vec<Fde<'a>>, Broken> {
+        let mut entries = Vec::new();
+        let mut walk = self.frame.entries(&self.bases);
+        loop {
+            match walk.next() {
+                Ok(Some(CieOrFde::Cie(_))) => {}
+                Ok(Some(CieOrFde::Fde(partial))) => {
+                    match partial.parse(|frame, bases, at| frame.cie_from_offset(bases, at)) {
+                        Ok(fde) => entries.push(fde),
+                        Err(error) => broken!("an entry of .eh_frame: {error}"),
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => broken!(".eh_frame: {error}"),
+            }
+        }
+        if entries.is_empty() {
+            broken!(".eh_frame has no entry");
+        }
+        Ok(entries)
+    }
+
+    /// The sorted table finds the entry by both ends of its range.
+    fn is_found(&self, fde: &Fde<'a>) -> Result<(), Broken> {
+        let Some(table) = self.header.table() else {
+            broken!(".eh_frame_hdr has no table");
+        };
+        for address in [fde.initial_address(), fde.end_address().saturating_sub(1)] {
+            let found =
+                table.fde_for_address(&self.frame, &self.bases, address, |frame, bases, at| {
+                    frame.cie_from_offset(bases, at)
+                });
+            match found {
+                Ok(found) if found.offset() == fde.offset() => {}
+                _ => broken!(".eh_frame_hdr does not find the entry of {address:#x}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row says where the caller's frame and, on x86, the return address are.
+    fn has_rows(&self, file: &ImageFile<'_>, fde: &Fde<'a>) -> Result<(), Broken> {
+        let start = fde.initial_address();
+        let mut context = UnwindContext::new();
+        let mut rows = match fde.rows(&self.frame, &self.bases, &mut context) {
+            Ok(rows) => rows,
+            Err(error) => broken!("the entry of {start:#x}: {error}"),
+        };
+        let on_stack = matches!(file.arch, Arch::X86_64 | Arch::I386);
+        let mut reached = start;
+        loop {
+            let row = match rows.next_row() {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => broken!("the entry of {start:#x}: {error}"),
+            };
+            reached = row.end_address();
+            if fde.cie().is_signal_trampoline() {
+                continue;
+            }
+            let at = row.start_address();
+            match row.cfa() {
+                CfaRule::RegisterAndOffset { offset, .. } if on_stack && *offset <= 0 => {
+                    broken!("the row of {at:#x} has its frame {offset} bytes above a register")
+                }
+                _ => {}
+            }
+            let answer = row.register(fde.cie().return_address_register());
+            if on_stack && !matches!(answer, RegisterRule::Offset(_)) {
+                broken!("the row of {at:#x} does not say where the return address is");
+            }
+        }
+        if reached != fde.end_address() {
+            broken!(
+                "the rows of {start:#x} end at {reached:#x}, its code at {:#x}",
+                fde.end_address()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What no entry covers is never run: padding.
+fn only_padding_between(file: &ImageFile<'_>, covered: &[Range<u64>]) -> Result<(), Broken> {
+    let Some(text) = file.section(".text") else {
+        broken!("there is no .text");
+    };
+    let bytes = file.section_bytes(text).unwrap_or_default();
+    let end = text.address.saturating_add(bytes.len() as u64);
+    let mut at = text.address;
+    for next in covered.iter().map(|range| range.start..range.end).chain(std::iter::once(end..end))
+    {
+        let gap = at.saturating_sub(text.address)..next.start.min(end).saturating_sub(text.address);
+        let gap = usize::try_from(gap.start).ok().zip(usize::try_from(gap.end).ok());
+        let gap = gap.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default();
+        let padding = padding_bytes(gap);
+        if padding != gap.len() {
+            broken!("code at {:#x} is covered by no entry", at + padding as u64);
+        }
+        at = at.max(next.end);
+    }
+    Ok(())
+}
+
+/// How many bytes from the start on are what assemblers and linkers fill x86 text with: breakpoints,
+/// zeros, and no-operations of one to fifteen bytes.
+fn padding_bytes(gap: &[u8]) -> usize {
+    let mut rest = gap;
+    loop {
+        rest = match rest {
+            [0xcc | 0x90 | 0x00 | 0x66 | 0x2e, rest @ ..] => rest,
+            // `nop` with an operand: the operand's address takes up to five more bytes.
+            [0x0f, 0x1f, operand, rest @ ..] => {
+                let scaled = usize::from(operand & 7 == 4 && operand >> 6 != 3);
+                let displacement = match operand >> 6 {
+                    1 => 1,
+                    2 => 4,
+                    _ => 0,
+                };
+                rest.get(scaled + displacement..).unwrap_or_default()
+            }
+            _ => return gap.len() - rest.len(),
+        };
+    }
+}
