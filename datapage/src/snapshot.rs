@@ -14,6 +14,9 @@ use crate::protocol::{Cell, Cells};
 use crate::update::TimeZone;
 
 /// A precise clock and the counter, taken together.
+///
+/// # Invariants
+/// One that was read from a page is published, and its shift is one that a page may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precise {
     /// Counter cycles since the update, 0 for a counter that is behind.
@@ -34,16 +37,13 @@ impl Precise {
     #[inline(always)] // the critical path behind the counter
     #[must_use]
     pub fn quick_time(&self) -> Option<Time> {
-        self.served()?;
         cycles::carry_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
     }
 
-    /// The time; `None` if the clock is unpublished, the shift is none that a page may hold, or
-    /// the seconds do not fit.
+    /// The time; `None` if the seconds do not fit.
     #[inline]
     #[must_use]
     pub fn time(&self) -> Option<Time> {
-        self.served()?;
         cycles::carry(self.sec.cast_signed(), self.shifted(), self.shift)
     }
 
@@ -51,21 +51,7 @@ impl Precise {
     #[inline(always)] // the critical path behind the counter
     #[must_use]
     pub fn quick_nanos(&self) -> Option<i64> {
-        self.served()?;
         cycles::total_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
-    }
-
-    #[inline(always)] // two tests, each with a jump of its own: joined they are four instructions
-    fn served(&self) -> Option<()> {
-        if self.shift > MAX_SHIFT {
-            core::hint::cold_path();
-            return None;
-        }
-        if (self.sec | self.nsec) == 0 {
-            core::hint::cold_path();
-            return None;
-        }
-        Some(())
     }
 
     #[inline(always)] // a multiplication and an addition
@@ -146,9 +132,9 @@ impl<C: Cells> Page<C> {
     /// The loads of a precise clock, and its counter.
     ///
     /// Each cache line is touched before the counter's serialising instruction, so that a line that
-    /// is not cached is fetched together with the others and not behind it. The words of a line
-    /// that is there follow the instruction: they are loaded while the counter is on its way, and
-    /// need no register until then (`docs/decisions/0003-loads-around-the-counter.md`).
+    /// is not cached is fetched together with the others and not behind it. The remaining words of
+    /// the first line, which is there by then, follow the instruction: they are loaded while the
+    /// counter is on its way, and need no register until then (`docs/decisions/0003-loads-around-the-counter.md`).
     #[inline(always)] // the hot path
     fn load_precise(
         &self,
@@ -157,7 +143,12 @@ impl<C: Cells> Page<C> {
         read_counter: impl Fn(ClockMode) -> Option<u64>,
     ) -> Option<Precise> {
         let mode = ClockMode(self.clock_mode.get().cast_signed());
-        let nsec = base.nsec.get();
+        let (sec, nsec) = (base.sec.get(), base.nsec.get());
+        if sec | nsec == 0 {
+            // Unpublished. A mixture of two updates may look so too, and costs a fallback then.
+            core::hint::cold_path();
+            return None;
+        }
         let counter = if let Some(counter) = read_counter(mode) {
             counter
         } else if mode == ClockMode::MEMORY {
@@ -170,13 +161,12 @@ impl<C: Cells> Page<C> {
         // The difference is taken here, where it ends the life of three registers; it is harmless on
         // a mixture of updates, as every value of it is.
         let cycles = cycles::elapsed_cycles(counter, self.cycle_last.get(), scale.mask.get());
-        Some(Precise {
-            cycles,
-            mult: scale.mult.get(),
-            shift: scale.shift.get(),
-            sec: base.sec.get(),
-            nsec,
-        })
+        let (mult, shift) = (scale.mult.get(), scale.shift.get());
+        if shift > MAX_SHIFT {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(Precise { cycles, mult, shift, sec, nsec })
     }
 
     /// One attempt at a coarse clock; `None` if it failed.

@@ -58,16 +58,7 @@ impl Clocksource {
             return Err(Error::Mask { found: mask });
         }
         let (mult, shift) = scale_for(hz, mask, DEFAULT_RANGE_SECS)?;
-        Ok(Self {
-            name,
-            hz,
-            mask,
-            mult,
-            shift,
-            mode,
-            rating: 1,
-            nonstop: false,
-        })
+        Ok(Self { name, hz, mask, mult, shift, mode, rating: 1, nonstop: false })
     }
 
     /// With the best scale for reads up to `range_secs` after an update.
@@ -131,11 +122,7 @@ impl Clocksource {
     /// Its unsteered scale, the one of MONOTONIC_RAW.
     #[must_use]
     pub const fn scale(&self) -> Scale {
-        Scale {
-            mask: self.mask,
-            mult: self.mult,
-            shift: self.shift,
-        }
+        Scale { mask: self.mask, mult: self.mult, shift: self.shift }
     }
 
     /// How programs read it.
@@ -182,9 +169,7 @@ fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
             continue;
         };
         // Below 2^72 * 2^32 + 2^64.
-        let product = cycles
-            .wrapping_mul(u128::from(fastest))
-            .wrapping_add(second);
+        let product = cycles.wrapping_mul(u128::from(fastest)).wrapping_add(second);
         if mult >= MIN_MULT && product <= u128::from(u64::MAX) {
             return Ok((mult, shift));
         }

@@ -38,9 +38,7 @@ impl Timekeeper {
         time_constant: u32,
         kind: Loop,
     ) -> Result<(), Error> {
-        self.discipline(now_cycles, |ntp, secs| {
-            ntp.set_phase(nanos, time_constant, kind, secs)
-        })
+        self.discipline(now_cycles, |ntp, secs| ntp.set_phase(nanos, time_constant, kind, secs))
     }
 
     /// Slews by `nanos`, at 500 ppm; a slew under way is replaced.
@@ -71,10 +69,7 @@ impl Timekeeper {
     /// # Errors
     /// [`Error::PublicationDelay`].
     pub fn set_publication_delay(&mut self, publication_delay_ns: u32) -> Result<(), Error> {
-        self.configure(Config {
-            publication_delay_ns,
-            ..self.config
-        })
+        self.configure(Config { publication_delay_ns, ..self.config })
     }
 
     /// A tick in nanoseconds, rounded to the nearest.
@@ -92,11 +87,7 @@ impl Timekeeper {
     #[doc(alias = "hrtimer_resolution")]
     #[must_use]
     pub fn resolution_ns(&self) -> u32 {
-        if self.config.high_resolution {
-            1
-        } else {
-            self.tick_ns()
-        }
+        if self.config.high_resolution { 1 } else { self.tick_ns() }
     }
 
     fn configure(&mut self, config: Config) -> Result<(), Error> {

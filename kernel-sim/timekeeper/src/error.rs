@@ -114,10 +114,9 @@ impl From<UpdateError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Nanos { found } => write!(
-                f,
-                "nanoseconds {found} are not below 1000000000, a whole second"
-            ),
+            Self::Nanos { found } => {
+                write!(f, "nanoseconds {found} are not below 1000000000, a whole second")
+            }
             Self::Date { found_secs } => write!(
                 f,
                 "the date {found_secs} s from 1970 is outside 1677-09-21T00:12:44Z to \
@@ -131,39 +130,33 @@ impl fmt::Display for Error {
                 "frequency {found} is outside -{MAX_FREQUENCY} to {MAX_FREQUENCY} (2^-16 ppm), \
                  that is 500 ppm"
             ),
-            Self::TickLength { found } => write!(
-                f,
-                "tick length {found} us is outside {MIN_TICK_USEC} to {MAX_TICK_USEC}"
-            ),
-            Self::Phase { found } => write!(
-                f,
-                "phase offset {found} ns is outside -{MAX_PHASE_NS} to {MAX_PHASE_NS}"
-            ),
+            Self::TickLength { found } => {
+                write!(f, "tick length {found} us is outside {MIN_TICK_USEC} to {MAX_TICK_USEC}")
+            }
+            Self::Phase { found } => {
+                write!(f, "phase offset {found} ns is outside -{MAX_PHASE_NS} to {MAX_PHASE_NS}")
+            }
             Self::TimeConstant { found } => {
                 write!(f, "time constant {found} is above {MAX_TIME_CONSTANT}")
             }
-            Self::Adjust { found } => write!(
-                f,
-                "slew {found} ns is outside -{MAX_ADJUST_NS} to {MAX_ADJUST_NS}"
-            ),
-            Self::TaiOffset { found } => write!(
-                f,
-                "TAI offset {found} s is outside -{MAX_TAI_OFFSET} to {MAX_TAI_OFFSET}"
-            ),
+            Self::Adjust { found } => {
+                write!(f, "slew {found} ns is outside -{MAX_ADJUST_NS} to {MAX_ADJUST_NS}")
+            }
+            Self::TaiOffset { found } => {
+                write!(f, "TAI offset {found} s is outside -{MAX_TAI_OFFSET} to {MAX_TAI_OFFSET}")
+            }
             Self::Timezone { found } => write!(
                 f,
                 "timezone {found} minutes west is outside -{MAX_MINUTES_WEST} to \
                  {MAX_MINUTES_WEST}"
             ),
             Self::TickRate { found } => write!(f, "tick rate {found} Hz is outside 1 to {MAX_HZ}"),
-            Self::PublicationDelay { found } => write!(
-                f,
-                "publication delay {found} ns is above {MAX_PUBLICATION_DELAY_NS}"
-            ),
-            Self::CounterRate { found } => write!(
-                f,
-                "counter rate {found} Hz is outside {MIN_COUNTER_HZ} to {MAX_COUNTER_HZ}"
-            ),
+            Self::PublicationDelay { found } => {
+                write!(f, "publication delay {found} ns is above {MAX_PUBLICATION_DELAY_NS}")
+            }
+            Self::CounterRate { found } => {
+                write!(f, "counter rate {found} Hz is outside {MIN_COUNTER_HZ} to {MAX_COUNTER_HZ}")
+            }
             Self::Mask { found } => {
                 write!(f, "mask {found:#x} is not 2^n - 1 with n from 8 to 64")
             }

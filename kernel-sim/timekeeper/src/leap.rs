@@ -84,10 +84,7 @@ impl LeapState {
     /// REALTIME was set to the second `secs`: a leap second that is due moves to that day's end.
     pub(crate) fn moved_to(&mut self, secs: i64) {
         if let Self::Due { leap, .. } = *self {
-            *self = Self::Due {
-                leap,
-                at_secs: leap.due_after(secs),
-            };
+            *self = Self::Due { leap, at_secs: leap.due_after(secs) };
         }
     }
 }
@@ -109,10 +106,9 @@ impl Timekeeper {
         self.leap = match (request, self.leap) {
             (None, _) => LeapState::None,
             (Some(_), state @ (LeapState::Inserted | LeapState::Done)) => state,
-            (Some(leap), LeapState::None | LeapState::Due { .. }) => LeapState::Due {
-                leap,
-                at_secs: leap.due_after(self.xtime.secs),
-            },
+            (Some(leap), LeapState::None | LeapState::Due { .. }) => {
+                LeapState::Due { leap, at_secs: leap.due_after(self.xtime.secs) }
+            }
         };
         Ok(())
     }
@@ -127,9 +123,8 @@ impl Timekeeper {
         let second = u128::from(datapage::NANOS_PER_SEC) << self.shift();
         // A whole number of seconds, at most two days; the multiplier is not 0.
         let secs = at_secs.saturating_sub(self.xtime.secs).unsigned_abs();
-        let units = second
-            .saturating_mul(u128::from(secs))
-            .saturating_sub(u128::from(self.xtime.shifted));
+        let units =
+            second.saturating_mul(u128::from(secs)).saturating_sub(u128::from(self.xtime.shifted));
         u64::try_from(units.div_ceil(u128::from(self.mult.max(1)))).ok()
     }
 

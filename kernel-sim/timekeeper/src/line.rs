@@ -21,10 +21,7 @@ pub(crate) struct Line {
 impl Line {
     /// At a whole number of nanoseconds.
     pub(crate) fn at(time: Time, shift: u32) -> Self {
-        Self {
-            secs: time.secs,
-            shifted: u64::from(time.nanos) << shift,
-        }
+        Self { secs: time.secs, shifted: u64::from(time.nanos) << shift }
     }
 
     /// Moved forward by `by` units of 2^-shift ns.
@@ -41,32 +38,21 @@ impl Line {
             return Self { shifted, ..self };
         }
         let (carried, shifted) = divide(total, second);
-        Self {
-            secs: self
-                .secs
-                .saturating_add(i64::try_from(carried).unwrap_or(i64::MAX)),
-            shifted,
-        }
+        Self { secs: self.secs.saturating_add(i64::try_from(carried).unwrap_or(i64::MAX)), shifted }
     }
 
     /// Moved by a whole number of nanoseconds in either direction.
     #[must_use]
     pub(crate) fn offset(self, by: Time, shift: u32) -> Self {
-        Self {
-            secs: self.secs.saturating_add(by.secs),
-            ..self
-        }
-        .plus(u128::from(by.nanos) << shift, shift)
+        Self { secs: self.secs.saturating_add(by.secs), ..self }
+            .plus(u128::from(by.nanos) << shift, shift)
     }
 
     /// Set to a whole number of nanoseconds, keeping the bits below: clocks that are whole
     /// nanoseconds apart stay so.
     #[must_use]
     pub(crate) fn moved_to(self, time: Time, shift: u32) -> Self {
-        Self {
-            secs: time.secs,
-            shifted: (u64::from(time.nanos) << shift) | self.fraction(shift),
-        }
+        Self { secs: time.secs, shifted: (u64::from(time.nanos) << shift) | self.fraction(shift) }
     }
 
     /// The same position in another scale; up by less than its unit where it falls between two,
@@ -89,23 +75,14 @@ impl Line {
 
     /// What a clock shows here: whole nanoseconds, rounded down.
     pub(crate) fn time(self, shift: u32) -> Time {
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "below 10^9 by the invariant"
-        )]
+        #[allow(clippy::cast_possible_truncation, reason = "below 10^9 by the invariant")]
         let nanos = (self.shifted >> shift) as u32;
-        Time {
-            secs: self.secs,
-            nanos,
-        }
+        Time { secs: self.secs, nanos }
     }
 
     /// As a page has it.
     pub(crate) const fn instant(self) -> Instant {
-        Instant {
-            secs: self.secs,
-            nanos: self.shifted,
-        }
+        Instant { secs: self.secs, nanos: self.shifted }
     }
 
     fn fraction(self, shift: u32) -> u64 {
@@ -121,10 +98,7 @@ pub(crate) fn fine(units: u128, shift: u32) -> i128 {
 
 /// Quotient and remainder; `by` is never 0.
 #[allow(clippy::arithmetic_side_effects, reason = "a second is never 0")]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "a remainder is below its divisor"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "a remainder is below its divisor")]
 fn divide(total: u128, by: u64) -> (u128, u64) {
     let by = u128::from(by);
     (total / by, (total % by) as u64)

@@ -80,10 +80,7 @@ struct Remainder {
 
 impl Remainder {
     fn of_nanos(nanos: i64) -> Self {
-        Self {
-            left: i128::from(nanos) << FINE_BITS,
-            rate: 0,
-        }
+        Self { left: i128::from(nanos) << FINE_BITS, rate: 0 }
     }
 
     /// The amount in nanoseconds, towards zero.
@@ -97,11 +94,7 @@ impl Remainder {
         let limit = i128::from(limit) << RATE_BITS;
         // Towards zero: the last fraction of a rate unit is left, instead of being chased forever.
         let divisor = 1_i128 << FINE_BITS.saturating_sub(RATE_BITS).saturating_add(gain);
-        let rate = self
-            .left
-            .checked_div(divisor)
-            .unwrap_or(0)
-            .clamp(limit.wrapping_neg(), limit);
+        let rate = self.left.checked_div(divisor).unwrap_or(0).clamp(limit.wrapping_neg(), limit);
         self.rate = i64::try_from(rate).unwrap_or(0);
     }
 
@@ -122,9 +115,7 @@ impl Rates {
     /// What the multiplier would have to be.
     pub(crate) fn wanted(self) -> i128 {
         // Each is below 2^65.
-        self.steady
-            .wrapping_add(self.phase)
-            .wrapping_add(self.adjust)
+        self.steady.wrapping_add(self.phase).wrapping_add(self.adjust)
     }
 }
 
@@ -175,19 +166,13 @@ impl Ntp {
                 .wrapping_mul(i128::from(rate))
                 .div_euclid(i128::from(datapage::NANOS_PER_SEC))
         };
-        Rates {
-            steady: of(steady),
-            phase: of(self.phase.rate),
-            adjust: of(self.adjust.rate),
-        }
+        Rates { steady: of(steady), phase: of(self.phase.rate), adjust: of(self.adjust.rate) }
     }
 
     /// `cycles` went by at `rates` on a clock of this `shift`.
     pub(crate) fn elapsed(&mut self, cycles: u64, rates: Rates, shift: u32) {
-        for (remainder, rate) in [
-            (&mut self.phase, rates.phase),
-            (&mut self.adjust, rates.adjust),
-        ] {
+        for (remainder, rate) in [(&mut self.phase, rates.phase), (&mut self.adjust, rates.adjust)]
+        {
             if rate != 0 {
                 remainder.gained(fine(cycles, rate, shift));
             }
@@ -246,9 +231,7 @@ impl Ntp {
             return Err(Error::Phase { found: nanos });
         }
         if time_constant > MAX_TIME_CONSTANT {
-            return Err(Error::TimeConstant {
-                found: time_constant,
-            });
+            return Err(Error::TimeConstant { found: time_constant });
         }
         if kind == Loop::PhaseAndFrequency
             && let Some(reference) = self.reference_secs
@@ -271,9 +254,8 @@ impl Ntp {
         // Below 2^29 * 2^13 << 32; the shift right is the division by the gain.
         let learned = (i128::from(nanos).wrapping_mul(i128::from(secs)) << RATE_BITS) >> gain;
         let limit = i128::from(rate_of_frequency(MAX_FREQUENCY));
-        let frequency = i128::from(self.frequency)
-            .saturating_add(learned)
-            .clamp(limit.wrapping_neg(), limit);
+        let frequency =
+            i128::from(self.frequency).saturating_add(learned).clamp(limit.wrapping_neg(), limit);
         self.frequency = i64::try_from(frequency).unwrap_or(self.frequency);
     }
 }
@@ -282,9 +264,7 @@ impl Ntp {
 pub(crate) fn fine(cycles: u64, rate: i128, shift: u32) -> i128 {
     // A unit of the multiplier is 2^-shift ns, its 2^-32 part 2^-(shift + 32): 34 - shift more.
     let scale = 1_i128 << datapage::cycles::MAX_SHIFT.saturating_sub(shift);
-    i128::from(cycles)
-        .saturating_mul(rate)
-        .saturating_mul(scale)
+    i128::from(cycles).saturating_mul(rate).saturating_mul(scale)
 }
 
 /// From 2^-16 ppm to 2^-32 ns a second: a ppm is 1000 ns a second.

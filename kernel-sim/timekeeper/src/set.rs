@@ -141,9 +141,7 @@ impl Timekeeper {
 pub(crate) fn date(time: Time) -> Result<Time, Error> {
     let time = checked(time)?;
     if nanos_of(time).is_none() {
-        return Err(Error::Date {
-            found_secs: time.secs,
-        });
+        return Err(Error::Date { found_secs: time.secs });
     }
     Ok(time)
 }
@@ -155,10 +153,7 @@ pub(crate) fn plus(a: Time, b: Time) -> Time {
         Some(rest) => (1, rest),
         None => (0, nanos),
     };
-    Time {
-        secs: a.secs.saturating_add(b.secs).saturating_add(carry),
-        nanos,
-    }
+    Time { secs: a.secs.saturating_add(b.secs).saturating_add(carry), nanos }
 }
 
 /// `a - b`, both normalised; the seconds saturate.
@@ -167,8 +162,5 @@ pub(crate) fn minus(a: Time, b: Time) -> Time {
         Some(nanos) => (0, nanos),
         None => (1, a.nanos.wrapping_add(NANOS_PER_SEC).wrapping_sub(b.nanos)),
     };
-    Time {
-        secs: a.secs.saturating_sub(b.secs).saturating_sub(borrow),
-        nanos,
-    }
+    Time { secs: a.secs.saturating_sub(b.secs).saturating_sub(borrow), nanos }
 }

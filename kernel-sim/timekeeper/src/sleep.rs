@@ -172,27 +172,16 @@ impl Timekeeper {
         // A counter that went around while the machine slept says too little.
         if self.clocksource.is_nonstop() && by_persistent.is_none_or(|slept| slept <= longest) {
             let cycles = elapsed_cycles(now_cycles, self.cycle_last, scale.mask);
-            let zero = crate::line::Line {
-                secs: 0,
-                shifted: 0,
-            };
+            let zero = crate::line::Line { secs: 0, shifted: 0 };
             return Slept {
-                time: zero
-                    .plus(product(cycles, scale.mult), scale.shift)
-                    .time(scale.shift),
+                time: zero.plus(product(cycles, scale.mult), scale.shift).time(scale.shift),
                 clock: SleepClock::Counter,
             };
         }
-        by_persistent.map_or(
-            Slept {
-                time: Time { secs: 0, nanos: 0 },
-                clock: SleepClock::None,
-            },
-            |time| Slept {
-                time,
-                clock: SleepClock::Persistent,
-            },
-        )
+        by_persistent
+            .map_or(Slept { time: Time { secs: 0, nanos: 0 }, clock: SleepClock::None }, |time| {
+                Slept { time, clock: SleepClock::Persistent }
+            })
     }
 
     fn add_sleep(&mut self, slept: Time) {
@@ -231,18 +220,13 @@ fn shifted(time: Time, shift: u32) -> u128 {
 
 fn nanos_to_time(nanos: u64) -> Time {
     let (secs, nanos) = datapage::cycles::split_seconds(nanos);
-    Time {
-        secs: i64::try_from(secs).unwrap_or(i64::MAX),
-        nanos,
-    }
+    Time { secs: i64::try_from(secs).unwrap_or(i64::MAX), nanos }
 }
 
 fn not_negative(time: Time) -> Result<Time, Error> {
     let time = checked(time)?;
     if time.secs < 0 {
-        return Err(Error::Negative {
-            found_secs: time.secs,
-        });
+        return Err(Error::Negative { found_secs: time.secs });
     }
     Ok(time)
 }

@@ -41,9 +41,7 @@ impl Timekeeper {
     /// Counts what `cycles` at `mult` fall short of what NTP wants.
     pub(crate) fn account(&mut self, cycles: u64, mult: u32) {
         let missing = self.rates.wanted().wrapping_sub(i128::from(mult) << 32);
-        self.error = self
-            .error
-            .saturating_add(fine(cycles, missing, self.shift()));
+        self.error = self.error.saturating_add(fine(cycles, missing, self.shift()));
     }
 
     /// Chooses the multiplier for what follows, and makes the lines meet.
@@ -85,11 +83,7 @@ impl Timekeeper {
     /// How far the clock may be ahead before it is held back: a nanosecond, or what two units make
     /// in a tick if that is more.
     fn threshold(&self) -> i128 {
-        let tick_cycles = self
-            .clocksource
-            .hz()
-            .checked_div(u64::from(self.config.hz))
-            .unwrap_or(1);
+        let tick_cycles = self.clocksource.hz().checked_div(u64::from(self.config.hz)).unwrap_or(1);
         fine(tick_cycles, 2 << 32, self.shift()).max(1 << FINE_BITS)
     }
 

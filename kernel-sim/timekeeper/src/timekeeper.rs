@@ -34,11 +34,7 @@ pub struct Config {
 impl Default for Config {
     /// 250 Hz, high resolution, a publication within 50 microseconds.
     fn default() -> Self {
-        Self {
-            hz: 250,
-            high_resolution: true,
-            publication_delay_ns: DEFAULT_PUBLICATION_DELAY_NS,
-        }
+        Self { hz: 250, high_resolution: true, publication_delay_ns: DEFAULT_PUBLICATION_DELAY_NS }
     }
 }
 
@@ -198,10 +194,7 @@ impl Timekeeper {
         } else {
             0
         };
-        Some(
-            line.plus(product(cycles, mult), scale.shift)
-                .time(scale.shift),
-        )
+        Some(line.plus(product(cycles, mult), scale.shift).time(scale.shift))
     }
 
     /// What NTP currently does.
@@ -247,20 +240,15 @@ impl Timekeeper {
     }
 
     pub(crate) fn monotonic(&self) -> Line {
-        self.xtime
-            .offset(self.wall_to_monotonic, self.clocksource.scale().shift)
+        self.xtime.offset(self.wall_to_monotonic, self.clocksource.scale().shift)
     }
 
     pub(crate) fn boottime(&self) -> Line {
-        self.monotonic()
-            .offset(self.monotonic_to_boot, self.clocksource.scale().shift)
+        self.monotonic().offset(self.monotonic_to_boot, self.clocksource.scale().shift)
     }
 
     pub(crate) fn tai(&self) -> Line {
-        Line {
-            secs: self.xtime.secs.saturating_add(i64::from(self.tai_offset)),
-            ..self.xtime
-        }
+        Line { secs: self.xtime.secs.saturating_add(i64::from(self.tai_offset)), ..self.xtime }
     }
 
     /// Moves the clocks to `now_cycles` at the rates that the page has; how many cycles that was.
@@ -321,9 +309,7 @@ pub(crate) const fn check(config: Config) -> Result<(), Error> {
         return Err(Error::TickRate { found: config.hz });
     }
     if config.publication_delay_ns > MAX_PUBLICATION_DELAY_NS {
-        return Err(Error::PublicationDelay {
-            found: config.publication_delay_ns,
-        });
+        return Err(Error::PublicationDelay { found: config.publication_delay_ns });
     }
     Ok(())
 }

@@ -18,10 +18,7 @@ impl Timekeeper {
                 Trust::Withdrawn | Trust::Suspended => ClockMode::NONE,
             },
             cycle_last: self.cycle_last,
-            steered: Scale {
-                mult: self.mult,
-                ..raw
-            },
+            steered: Scale { mult: self.mult, ..raw },
             raw,
             hrtimer_res: self.resolution_ns(),
             coarse_res: self.tick_ns(),
@@ -36,18 +33,11 @@ impl Timekeeper {
         ] {
             values.set(clock, line.instant());
         }
-        for (clock, line) in [
-            (ClockId::REALTIME_COARSE, self.xtime),
-            (ClockId::MONOTONIC_COARSE, monotonic),
-        ] {
+        for (clock, line) in
+            [(ClockId::REALTIME_COARSE, self.xtime), (ClockId::MONOTONIC_COARSE, monotonic)]
+        {
             let time = line.time(raw.shift);
-            values.set(
-                clock,
-                datapage::Instant {
-                    secs: time.secs,
-                    nanos: u64::from(time.nanos),
-                },
-            );
+            values.set(clock, datapage::Instant { secs: time.secs, nanos: u64::from(time.nanos) });
         }
         values
     }

@@ -38,11 +38,14 @@ pub fn counter(mode: ClockMode) -> Option<u64> {
     if mode == ClockMode::COUNTER {
         return Some(lfence_rdtsc());
     }
-    if mode == ClockMode::RDTSCP {
-        return Some(rdtscp());
-    }
     core::hint::cold_path();
-    if mode == ClockMode::COUNTER_64BIT_ONLY { Some(lfence_rdtsc()) } else { None }
+    if mode == ClockMode::RDTSCP {
+        Some(rdtscp())
+    } else if mode == ClockMode::COUNTER_64BIT_ONLY {
+        Some(lfence_rdtsc())
+    } else {
+        None
+    }
 }
 
 #[inline(always)] // two instructions in the retry loop
