@@ -1,5 +1,7 @@
 //! `clock_gettime_ns`: the time in a register.
 
+use core::mem::MaybeUninit;
+
 use datapage::cycles::nanos_of;
 use datapage::{ClockId, NANOS_PER_SEC, Route, Time};
 
@@ -66,13 +68,17 @@ fn of_time(time: Time) -> i64 {
 /// The fallback: one `clock_gettime` into this function's own stack, converted.
 #[inline(always)] // the one exit of its caller
 fn ask_kernel<P: Platform>(platform: &P, id: i32) -> i64 {
-    let mut spec = TimeSpec::default();
+    // Not zeroed: two words of zeros become one aligned 16-byte store, and a caller's stack may be
+    // aligned to 8.
+    let mut spec = MaybeUninit::<TimeSpec>::uninit();
     // SAFETY: a live local, writable as the type it has.
-    let pointer = unsafe { UserPtr::new(&raw mut spec) };
+    let pointer = unsafe { UserPtr::new(spec.as_mut_ptr()) };
     let answer = fallback(platform, Call::ClockGettime, [register(id), pointer.address(), 0]);
     if answer != 0 {
         return answer as i64;
     }
+    // SAFETY: `clock_gettime(2)` returns 0 after it stored both words.
+    let spec = unsafe { spec.assume_init() };
     // The kernel keeps nanoseconds below 10^9; one that does not gets the error, not nonsense.
     match u32::try_from(spec.tv_nsec) {
         Ok(nanos) if nanos < NANOS_PER_SEC => of_time(Time { secs: spec.tv_sec, nanos }),
