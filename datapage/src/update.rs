@@ -80,6 +80,7 @@ impl PageValues {
     /// Publishes `clock` at `instant`.
     ///
     /// A clock that no page serves is kept as well, for [`validate`](Self::validate) to refuse.
+    #[inline]
     pub fn set(&mut self, clock: ClockId, instant: Instant) {
         if let Some(place) = self.place(clock) {
             *place = Some(instant);
@@ -87,6 +88,7 @@ impl PageValues {
     }
 
     /// Leaves `clock` to the fallback.
+    #[inline]
     pub fn clear(&mut self, clock: ClockId) {
         if let Some(place) = self.place(clock) {
             *place = None;
@@ -99,6 +101,7 @@ impl PageValues {
         *self.instants.get(usize::try_from(clock.0).ok()?)?
     }
 
+    #[inline]
     fn place(&mut self, clock: ClockId) -> Option<&mut Option<Instant>> {
         self.instants.get_mut(usize::try_from(clock.0).ok()?)
     }
@@ -107,6 +110,7 @@ impl PageValues {
     ///
     /// # Errors
     /// The first rule that the values break, with the limit that holds.
+    #[inline]
     pub fn validate(&self) -> Result<Update, UpdateError> {
         for scale in [self.steered, self.raw] {
             if scale.shift > MAX_SHIFT {
@@ -126,6 +130,7 @@ impl PageValues {
     }
 
     /// The two words that represent `instant` in the slot of `clock`.
+    #[inline]
     fn words_of(&self, clock: ClockId, instant: Instant) -> Result<(u64, u64), UpdateError> {
         let Some(shift) = self.shift_of(clock) else {
             return Err(UpdateError::Clock { found: clock });
@@ -143,6 +148,7 @@ impl PageValues {
     }
 
     /// By how much the nanoseconds of `clock` are shifted, `None` for a clock that is not served.
+    #[inline]
     fn shift_of(&self, clock: ClockId) -> Option<u32> {
         let slot: Slot = clock.slot()?;
         Some(if ClockSet::COARSE.contains(slot.clock().set()) {
@@ -177,11 +183,13 @@ impl Default for Update {
 impl Update {
     /// The values that were validated.
     #[must_use]
+    #[inline]
     pub const fn values(&self) -> &PageValues {
         &self.values
     }
 
     /// The words of `basetime`, in the order of clock ids.
+    #[inline]
     pub(crate) const fn words(&self) -> &[(u64, u64); BASES] {
         &self.words
     }
