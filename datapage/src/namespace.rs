@@ -4,12 +4,13 @@
 //! slot -3. The namespace's page has the same layout: its `seq` is odd for ever, so that the quick
 //! path of every reader fails at its first test and pays nothing for the feature; its `clock_mode`
 //! is [`ClockMode::TIME_NAMESPACE`]; and the slots of `basetime` hold what to add to each clock,
-//! in seconds and plain nanoseconds. All else in it is zero.
+//! in seconds and plain nanoseconds. Its header is the kernel's: `getcpu` looks there for the features.
+//! All else in it is zero.
 //!
 //! The page is written once, before the first program of the namespace can see it, and never again.
 //! Linux freezes the offsets at the same point (`time_namespaces(7)`).
 
-use crate::clocks::{ClockId, ClockMode, Slot};
+use crate::clocks::{ClockId, ClockMode, Features, Slot};
 use crate::cycles::{self, NANOS_PER_SEC, Time};
 use crate::layout::{MAGIC, Page};
 use crate::protocol::{Cell, Cells};
@@ -76,8 +77,8 @@ impl<C: Cells> Page<C> {
 
 impl<C: Cells> Writer<'_, C> {
     /// Makes a fresh page one of a time namespace. It is complete then; nothing may be published
-    /// through it.
-    pub fn format_namespace(self, offsets: &Offsets, page_bytes: u32) {
+    /// through it. `features` are those of the kernel's own page.
+    pub fn format_namespace(self, offsets: &Offsets, features: Features, page_bytes: u32) {
         let page = self.page();
         page.seq.leave_odd();
         let slots = [
@@ -96,6 +97,7 @@ impl<C: Cells> Writer<'_, C> {
         page.magic.put(MAGIC);
         page.abi.put(crate::layout::ABI);
         page.page_bytes.put(page_bytes);
+        page.features.put(features.bits());
         page.clock_mode.put_published(ClockMode::TIME_NAMESPACE.0.cast_unsigned());
     }
 }
@@ -103,7 +105,7 @@ impl<C: Cells> Writer<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Features, PageValues};
+    use crate::PageValues;
 
     fn slot(id: i32) -> Slot {
         ClockId(id).slot().unwrap()
@@ -129,8 +131,10 @@ mod tests {
         let (writer, page) = Writer::split(&mut page);
         let monotonic = Offset::new(-7, 5).unwrap();
         let boottime = Offset::new(9, 6).unwrap();
-        writer.format_namespace(&Offsets { monotonic, boottime }, 4096);
+        let features = Features::GETCPU_SEGMENT_LIMIT;
+        writer.format_namespace(&Offsets { monotonic, boottime }, features, 4096);
         assert!(page.is_namespace() && page.is_odd());
+        assert_eq!(page.features(), features, "getcpu asks the page in slot -4");
         for id in [1, 4, 6] {
             assert_eq!(page.namespace_offset(slot(id)), Some(monotonic), "clock {id}");
         }
