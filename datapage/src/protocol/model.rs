@@ -211,7 +211,6 @@ fn without_the_closing_check_an_update_in_between_is_accepted() {
 /// A page has so many words that one forced switch is what can be explored; which words a reader
 /// then sees is still explored in full.
 #[test]
-#[ignore = "minutes"]
 fn a_whole_page_is_read_from_one_update() {
     let values = |n: u64| {
         let mut values = PageValues {
