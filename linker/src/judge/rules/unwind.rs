@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, RegisterRule,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, Pointer, RegisterRule,
     RunTimeEndian, UnwindContext, UnwindSection as _,
 };
 use object::{Endianness, elf};
@@ -24,9 +24,10 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
     consumers: "gdb, perf, libunwind, libgcc, asynchronous profilers, pprof",
     check: |file| {
         let frames = Frames::read(file)?;
-        for fde in frames.entries()? {
-            frames.is_found(&fde)?;
-            frames.has_rows(file, &fde)?;
+        let entries = frames.entries()?;
+        frames.leads_to(&entries)?;
+        for fde in &entries {
+            frames.has_rows(file, fde)?;
         }
         let covered = ranges(file)?;
         let functions = file.tables.functions();
@@ -96,6 +97,8 @@ struct Frames<'a> {
     header: gimli::ParsedEhFrameHdr<Reader<'a>>,
     frame: EhFrame<Reader<'a>>,
     bases: BaseAddresses,
+    /// Of `.eh_frame`.
+    address: u64,
 }
 
 impl<'a> Frames<'a> {
@@ -131,7 +134,7 @@ impl<'a> Frames<'a> {
             Ok(header) => header,
             Err(error) => broken!(".eh_frame_hdr: {error}"),
         };
-        if header.eh_frame_ptr() != gimli::Pointer::Direct(section.address) {
+        if header.eh_frame_ptr() != Pointer::Direct(section.address) {
             broken!(
                 ".eh_frame_hdr leads to {:x?}, .eh_frame is at {:#x}",
                 header.eh_frame_ptr(),
@@ -140,7 +143,7 @@ impl<'a> Frames<'a> {
         }
         let mut frame = EhFrame::new(frame, endian);
         frame.set_address_size(word);
-        Ok(Self { header, frame, bases })
+        Ok(Self { header, frame, bases, address: section.address })
     }
 
     /// Every entry; at least one.
@@ -166,22 +169,34 @@ impl<'a> Frames<'a> {
         Ok(entries)
     }
 
-    /// The sorted table finds the entry by both ends of its range.
-    fn is_found(&self, fde: &Fde<'a>) -> Result<(), Broken> {
+    /// The sorted table leads to exactly these entries, each by the start of its range.
+    ///
+    /// It is compared as a whole, not searched as a reader would: an unwinder that searches a
+    /// table out of order finds some entries and misses others.
+    fn leads_to(&self, entries: &[Fde<'a>]) -> Result<(), Broken> {
         let Some(table) = self.header.table() else {
             broken!(".eh_frame_hdr has no table");
         };
-        for address in [fde.initial_address(), fde.end_address().saturating_sub(1)] {
-            let found =
-                table.fde_for_address(&self.frame, &self.bases, address, |frame, bases, at| {
-                    frame.cie_from_offset(bases, at)
-                });
-            match found {
-                Ok(found) if found.offset() == fde.offset() => {}
-                _ => broken!(".eh_frame_hdr does not find the entry of {address:#x}"),
+        let mut wanted: Vec<(u64, u64)> = entries
+            .iter()
+            .map(|fde| (fde.initial_address(), self.address.wrapping_add(fde.offset() as u64)))
+            .collect();
+        wanted.sort_unstable();
+        let mut rows = table.iter(&self.bases);
+        for (start, entry) in wanted {
+            match rows.next() {
+                Ok(Some((Pointer::Direct(from), Pointer::Direct(to))))
+                    if (from, to) == (start, entry) => {}
+                Ok(found) => broken!(
+                    ".eh_frame_hdr has {found:x?} where the entry of {start:#x} at {entry:#x} belongs"
+                ),
+                Err(error) => broken!("the table of .eh_frame_hdr: {error}"),
             }
         }
-        Ok(())
+        match rows.next() {
+            Ok(None) => Ok(()),
+            _ => broken!(".eh_frame_hdr has more rows than .eh_frame has entries"),
+        }
     }
 
     /// Every row says where the caller's frame and, on x86, the return address are.

@@ -1,0 +1,55 @@
+/*
+ * The shape of an i386 image: names, versions, an entry point, and signal frames. It computes
+ * nothing; the rules look at the file alone.
+ *
+ * LATE_FRAME: the frame begins at the trampoline. PLAIN_FRAME: it is not marked as a signal frame.
+ */
+    .text
+
+    .macro function name
+    .globl \name
+    .type \name, @function
+    .balign 64
+\name:
+    .cfi_startproc
+    int $0x80
+    ret
+    .skip 32, 0x90
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    function __vdso_clock_gettime
+    function __vdso_clock_gettime64
+    function __vdso_clock_getres
+    function __vdso_gettimeofday
+    function __vdso_time
+    function __kernel_vsyscall
+
+    .macro trampoline name
+    .balign 64
+#ifndef LATE_FRAME
+    .cfi_startproc simple
+#ifndef PLAIN_FRAME
+    .cfi_signal_frame
+#endif
+    .cfi_def_cfa %esp, 4
+    .cfi_offset %eip, 0
+    nop
+#endif
+    .globl \name
+    .type \name, @function
+\name:
+#ifdef LATE_FRAME
+    .cfi_startproc simple
+    .cfi_signal_frame
+    .cfi_def_cfa %esp, 4
+    .cfi_offset %eip, 0
+#endif
+    int $0x80
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+    trampoline __kernel_sigreturn
+    trampoline __kernel_rt_sigreturn

@@ -1,0 +1,77 @@
+//! The images of this build.
+
+use linker::judge::{ImageFile, Level, Outcome, RULES};
+
+use super::{broken, outcome, verdict};
+
+/// The aim; the limit is `two-pages`.
+const AIMED: &str = "one-page";
+
+#[test]
+fn both_images_hold_every_rule_that_is_for_them() {
+    for image in [&linker::SYSCALL, &linker::ENOSYS] {
+        let verdict = verdict(image.bytes);
+        let mut missed = 0;
+        for (rule, broken) in verdict.broken() {
+            assert_eq!(rule.name, AIMED, "{:?}: {broken}", image.policy);
+            missed += 1;
+        }
+        assert!(verdict.is_accepted());
+        let (holds, applicable) = verdict.score();
+        assert_eq!(holds + missed, applicable);
+        // Those for i386, and the one for the other policy, are not for this image.
+        assert_eq!(applicable, RULES.len() - 3);
+    }
+}
+
+#[test]
+fn the_policies_get_opposite_rules_about_system_calls() {
+    for (image, holds, not) in [
+        (&linker::SYSCALL, "system-call", "no-system-call"),
+        (&linker::ENOSYS, "no-system-call", "system-call"),
+    ] {
+        assert_eq!(outcome(image.bytes, holds), Outcome::Holds);
+        assert!(matches!(outcome(image.bytes, not), Outcome::NotApplicable(_)));
+    }
+}
+
+#[test]
+fn the_constants_say_what_the_files_say() {
+    for image in [&linker::SYSCALL, &linker::ENOSYS] {
+        let file = ImageFile::read(image.bytes).unwrap();
+        let note = file.own_note().unwrap();
+        assert_eq!(note.policy, image.policy as u32);
+        assert_eq!(
+            (note.page_abi, note.slots, note.slot_bytes),
+            (image.page_abi, image.slots, image.slot_bytes)
+        );
+        assert_eq!(file.build_id().unwrap(), image.build_id);
+        let mut named: Vec<_> = file.tables.functions();
+        named.sort_by_key(|symbol| symbol.name);
+        let named: Vec<_> = named.iter().map(|s| (s.name, s.value, s.size)).collect();
+        let constants = image.symbols.iter();
+        let constants: Vec<_> =
+            constants.map(|s| (s.name, s.offset as u64, s.size as u64)).collect();
+        assert_eq!(named, constants);
+    }
+}
+
+#[test]
+fn rules_have_distinct_names_and_say_who_needs_them() {
+    for (index, rule) in RULES.iter().enumerate() {
+        assert!(RULES[..index].iter().all(|other| other.name != rule.name), "{}", rule.name);
+        assert!(rule.name.len() <= 21, "{} breaks the table of `image check`", rule.name);
+        assert!(!rule.demand.is_empty() && !rule.consumers.is_empty(), "{}", rule.name);
+    }
+}
+
+#[test]
+fn a_should_does_not_refuse_an_image() {
+    let mut bytes = linker::SYSCALL.bytes.to_vec();
+    bytes.resize(8192, 0);
+    assert_eq!(broken(&bytes, Level::Should), ["one-page"]);
+    assert!(verdict(&bytes).is_accepted());
+    bytes.push(0);
+    assert_eq!(broken(&bytes, Level::Must), ["two-pages"]);
+    assert!(!verdict(&bytes).is_accepted());
+}
