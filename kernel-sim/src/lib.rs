@@ -4,6 +4,18 @@
 //! |---|---|
 //! | [`map`] | how do a page and an image come into this process, as a kernel would map them |
 //! | [`functions`] | how are the functions of a mapped image called, ours or the host's |
+//! | [`host`] | what do this machine's counter and clocks say, and how are they trusted |
+//! | [`keeper`] | who writes the page of running programs, following the host's clocks |
+//! | [`launch`] | how does an unmodified program run on an image |
+//!
+//! The last three need an x86_64 Linux to run on, and are not built elsewhere.
 
 pub mod functions;
 pub mod map;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod host;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod keeper;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod launch;

@@ -23,6 +23,8 @@ enum Command {
     Image(commands::image::Arguments),
     /// Draw the data page, cache line by cache line.
     Layout(commands::layout::Arguments),
+    /// Run a program on our image, with the host's time or another.
+    Run(commands::run::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(arguments)) => commands::bench::run(&arguments),
         Some(Command::Image(arguments)) => commands::image::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
+        Some(Command::Run(arguments)) => commands::run::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("kernel-sim: {error:#}");

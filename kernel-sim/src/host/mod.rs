@@ -1,0 +1,18 @@
+//! The machine that a keeper follows: its counter, its clocks, what its CPUs promise.
+//!
+//! Everything here is measured or asked for through documented interfaces. The kernel's own data
+//! page is never read: its layout is private and differs between versions.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `clocksource.rs` | is the counter a clock at all |
+//! | `clocks.rs` | what does a clock of the host say, and between which two counter values |
+//! | `getcpu.rs` | which way of asking a CPU for its number holds on all of them |
+
+mod clocks;
+mod clocksource;
+mod getcpu;
+
+pub use clocks::{Bounds, HostClocks, Pair};
+pub use clocksource::{NoCounter, counter_is_a_clock};
+pub use getcpu::getcpu_features;

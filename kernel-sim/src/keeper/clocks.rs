@@ -1,0 +1,266 @@
+//! All clocks of the page from the two of the host that are followed.
+//!
+//! On Linux REALTIME, BOOTTIME and TAI are MONOTONIC plus a whole number of nanoseconds that only
+//! changes when a clock is set, at a leap second, or when the machine slept. So MONOTONIC and
+//! MONOTONIC_RAW are followed, the three differences are measured once and kept until a
+//! measurement excludes them, and a difference that changes is a step of its clock.
+
+use datapage::{ClockId, ClockMode, PageValues, Scale};
+use libc::c_int;
+
+use crate::host::{Bounds, HostClocks, Pair};
+use crate::keeper::follow::{Bend, Follower};
+
+const NANOS_PER_SEC: i128 = 1_000_000_000;
+
+/// By how much REALTIME, its coarse twin, TAI, `gettimeofday` and `time` are moved away from the
+/// host's, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shift(pub i128);
+
+/// The host's clocks as a page shows them.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    host: HostClocks,
+    shift: Shift,
+    steered: Follower,
+    raw: Follower,
+    realtime: Difference,
+    boottime: Difference,
+    /// TAI - REALTIME, in nanoseconds; whole seconds.
+    tai: i128,
+    hrtimer_res: u32,
+    coarse_res: u32,
+}
+
+/// The difference between a clock and MONOTONIC, since it last changed.
+#[derive(Clone, Copy, Debug)]
+struct Difference {
+    clock: c_int,
+    /// What readers see: fixed, because a refinement would be a step.
+    nanos: i128,
+    /// What all measurements since then allow.
+    bounds: Bounds,
+}
+
+/// Pairs in a series at a tick: enough for the fastest few to be undisturbed, about a microsecond.
+const SERIES: usize = 12;
+
+/// Rounds for a difference that is not known yet, and for one that is checked.
+const ROUNDS_NEW: u32 = 64;
+const ROUNDS_CHECK: u32 = 3;
+
+/// A first look at the clocks; a second one some time later gives their rates.
+#[derive(Clone, Debug)]
+pub struct FirstLook {
+    steered: [Pair; SERIES],
+    raw: [Pair; SERIES],
+}
+
+impl FirstLook {
+    /// Looks at the clocks.
+    #[must_use]
+    pub fn new(host: &HostClocks) -> Self {
+        Self {
+            steered: series(host, libc::CLOCK_MONOTONIC),
+            raw: series(host, libc::CLOCK_MONOTONIC_RAW),
+        }
+    }
+}
+
+/// The steered and the raw line, bent for one update.
+#[derive(Clone, Copy, Debug)]
+pub struct Bends {
+    steered: Bend,
+    raw: Bend,
+    cycle: u64,
+}
+
+impl Bends {
+    /// Whether the update can still be published when the counter is at `now`.
+    #[must_use]
+    pub fn in_time(&self, now: u64) -> bool {
+        let until = |deadline: u64| deadline.wrapping_sub(now).cast_signed() > 0;
+        until(self.steered.deadline) && until(self.raw.deadline)
+    }
+}
+
+impl Clocks {
+    /// The clocks, from a first look that lies some milliseconds back and a second one now.
+    ///
+    /// `None` if they were set in between; another try may do.
+    #[must_use]
+    pub fn new(host: HostClocks, first: &FirstLook, shift: Shift, hz: u32) -> Option<Self> {
+        let second = FirstLook::new(&host);
+        let realtime = Difference::new(&host, libc::CLOCK_REALTIME)?;
+        Some(Self {
+            host,
+            shift,
+            steered: Follower::new(&first.steered, &second.steered)?,
+            raw: Follower::new(&first.raw, &second.raw)?,
+            realtime,
+            boottime: Difference::new(&host, libc::CLOCK_BOOTTIME)?,
+            tai: tai_difference(&host)?,
+            hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
+            coarse_res: tick_nanos(hz),
+        })
+    }
+
+    /// Shows what a page already shows, where it is close enough to the truth to be slewed.
+    pub fn take_over(&mut self, page: &datapage::Page) {
+        let now = self.host.counter();
+        let line = |clock: ClockId| {
+            let read = page.precise(clock.slot()?, |_| Some(now))?;
+            let secs = i128::from(read.sec.cast_signed()) * (NANOS_PER_SEC << read.shift);
+            let since = i128::from(read.cycles) * i128::from(read.mult);
+            Some(crate::keeper::Line {
+                cycle: now,
+                at: secs + i128::from(read.nsec) + since,
+                mult: read.mult,
+                shift: read.shift,
+            })
+        };
+        if let Some(line) = line(ClockId::MONOTONIC) {
+            self.steered.take_over(line);
+        }
+        if let Some(line) = line(ClockId::MONOTONIC_RAW) {
+            self.raw.take_over(line);
+        }
+    }
+
+    /// Takes in what the host's clocks say now.
+    pub fn update(&mut self) {
+        self.steered.update(&series(&self.host, libc::CLOCK_MONOTONIC));
+        self.raw.update(&series(&self.host, libc::CLOCK_MONOTONIC_RAW));
+        self.boottime.update(&self.host);
+        let before = self.realtime.nanos;
+        self.realtime.update(&self.host);
+        if let Some(tai) = tai_difference(&self.host) {
+            self.tai = tai;
+        }
+        if before != self.realtime.nanos {
+            // Set, or a leap second, perhaps between the two measurements: REALTIME again, so that
+            // both are of the time after it.
+            self.realtime.update(&self.host);
+        }
+    }
+
+    /// The lines from now on.
+    #[must_use]
+    pub fn bend(&self) -> Bends {
+        let cycle = self.host.counter();
+        Bends { steered: self.steered.bend(cycle), raw: self.raw.bend(cycle), cycle }
+    }
+
+    /// What the page shows with these lines.
+    #[must_use]
+    pub fn values(&self, bends: &Bends) -> PageValues {
+        let (steered, raw) = (&bends.steered.line, &bends.raw.line);
+        let realtime = self.realtime.nanos + self.shift.0;
+        let mut values = PageValues {
+            clock_mode: ClockMode::COUNTER,
+            cycle_last: bends.cycle,
+            steered: steered.scale(),
+            raw: raw.scale(),
+            hrtimer_res: self.hrtimer_res,
+            coarse_res: self.coarse_res,
+            ..PageValues::default()
+        };
+        values.set(ClockId::REALTIME, steered.precise(realtime));
+        values.set(ClockId::MONOTONIC, steered.precise(0));
+        values.set(ClockId::BOOTTIME, steered.precise(self.boottime.nanos));
+        values.set(ClockId::TAI, steered.precise(realtime + self.tai));
+        values.set(ClockId::MONOTONIC_RAW, raw.precise(0));
+        values.set(ClockId::REALTIME_COARSE, steered.coarse(realtime));
+        values.set(ClockId::MONOTONIC_COARSE, steered.coarse(0));
+        values
+    }
+
+    /// Notes that readers see these lines now.
+    pub fn show(&mut self, bends: &Bends) {
+        self.steered.show(bends.steered.line);
+        self.raw.show(bends.raw.line);
+    }
+
+    /// The follower of MONOTONIC, for those who want to see how well it follows.
+    #[must_use]
+    pub fn steered(&self) -> &Follower {
+        &self.steered
+    }
+}
+
+impl Difference {
+    fn new(host: &HostClocks, clock: c_int) -> Option<Self> {
+        let bounds = host.difference(clock, libc::CLOCK_MONOTONIC, ROUNDS_NEW)?;
+        Some(Self { clock, nanos: bounds.middle(), bounds })
+    }
+
+    fn update(&mut self, host: &HostClocks) {
+        let seen = host.difference(self.clock, libc::CLOCK_MONOTONIC, ROUNDS_CHECK);
+        match seen.and_then(|seen| self.bounds.and(seen)) {
+            Some(bounds) => self.bounds = bounds,
+            None => *self = Self::new(host, self.clock).unwrap_or(*self),
+        }
+    }
+}
+
+/// TAI - REALTIME: whole seconds by definition, so one measurement is exact.
+fn tai_difference(host: &HostClocks) -> Option<i128> {
+    let bounds = host.difference(libc::CLOCK_TAI, libc::CLOCK_REALTIME, ROUNDS_CHECK)?;
+    let half = NANOS_PER_SEC / 2;
+    Some((bounds.middle() + half).div_euclid(NANOS_PER_SEC) * NANOS_PER_SEC)
+}
+
+fn series(host: &HostClocks, clock: c_int) -> [Pair; SERIES] {
+    std::array::from_fn(|_| host.pair(clock))
+}
+
+/// Nanoseconds of a tick, rounded as Linux rounds `TICK_NSEC`.
+#[must_use]
+pub(crate) fn tick_nanos(hz: u32) -> u32 {
+    (1_000_000_000 + hz / 2) / hz.max(1)
+}
+
+/// What a page shows when the counter is no clock: the host's own values as of this tick, in
+/// nanoseconds as they are, and the precise clocks left to the kernel.
+#[must_use]
+pub(crate) fn values_without_counter(host: &HostClocks, hz: u32) -> PageValues {
+    let mut values = PageValues {
+        clock_mode: ClockMode::NONE,
+        hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
+        coarse_res: tick_nanos(hz),
+        ..PageValues::default()
+    };
+    fill(&mut values, host, 0);
+    values
+}
+
+/// What a page shows when the counter is no clock and REALTIME is moved: the kernel's own answer
+/// would be another time, so the clocks stand still between ticks, on a counter of the page's own
+/// that counts nanoseconds.
+#[must_use]
+pub(crate) fn values_by_tick(host: &HostClocks, shift: Shift, hz: u32) -> PageValues {
+    let counter = u64::try_from(host.nanos(libc::CLOCK_MONOTONIC)).unwrap_or(0);
+    let nanoseconds = Scale { mask: u64::MAX, mult: 1, shift: 0 };
+    let mut values = PageValues {
+        clock_mode: ClockMode::MEMORY,
+        cycle_last: counter,
+        steered: nanoseconds,
+        raw: nanoseconds,
+        hrtimer_res: tick_nanos(hz),
+        coarse_res: tick_nanos(hz),
+        ..PageValues::default()
+    };
+    fill(&mut values, host, shift.0);
+    values
+}
+
+fn fill(values: &mut PageValues, host: &HostClocks, shift: i128) {
+    let moved = [ClockId::REALTIME, ClockId::REALTIME_COARSE, ClockId::TAI];
+    let all = (0..12).map(ClockId).filter(|clock| clock.slot().is_some());
+    for clock in all {
+        let shift = if moved.contains(&clock) { shift } else { 0 };
+        let line = crate::keeper::Line { cycle: 0, at: host.nanos(clock.0), mult: 0, shift: 0 };
+        values.set(clock, line.coarse(shift));
+    }
+}

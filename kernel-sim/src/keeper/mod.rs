@@ -1,0 +1,21 @@
+//! The keeper: the process that writes the page of running programs, following the host's clocks.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `memory.rs` | what is the memory that programs map, and why can they only read it |
+//! | `line.rs` | how is a clock extrapolated between two ticks |
+//! | `follow.rs` | how is one clock of the host followed without ever going back |
+//! | `clocks.rs` | how do all clocks of the page come from two that are followed |
+//! | `process.rs` | when does the keeper tick, and when does it end |
+
+mod clocks;
+mod follow;
+mod line;
+mod memory;
+mod process;
+
+pub use clocks::{Clocks, Shift};
+pub use follow::Follower;
+pub use line::Line;
+pub use memory::{MemoryError, PageMemory};
+pub use process::{Keeper, KeeperError};

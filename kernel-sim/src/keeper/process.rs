@@ -1,0 +1,180 @@
+//! When the keeper ticks, and when it ends.
+
+use std::io;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+
+use crate::host::{HostClocks, getcpu_features};
+use crate::keeper::clocks::{
+    Clocks, FirstLook, Shift, tick_nanos, values_by_tick, values_without_counter,
+};
+use crate::keeper::memory::PageMemory;
+
+/// Writes a page until nobody uses it any more.
+#[derive(Debug)]
+pub struct Keeper {
+    /// The memory with the page.
+    pub memory: PageMemory,
+    /// Ticks a second.
+    pub hz: u32,
+    /// By how much the wall clock is moved.
+    pub shift: Shift,
+    /// Whether the counter is a clock, and the page says so.
+    pub counter: bool,
+}
+
+/// Why a keeper ended before its time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeeperError {
+    /// The kernel maps no vDSO into the keeper itself.
+    #[error("the kernel gives programs no vDSO, so the keeper cannot follow its clocks")]
+    NoVdso,
+    /// The clocks were set each time that they were looked at.
+    #[error("the host's clocks cannot be followed: they change faster than they can be read")]
+    Restless,
+    /// The page says that it is not one of ours.
+    #[error("the page cannot be taken over: {0}")]
+    Page(#[from] datapage::HeaderMismatch),
+    /// The kernel does not tell whether the page is in use.
+    #[error("the kernel does not tell whether the page is in use (is fs.leases-enable 0?): {0}")]
+    Lease(io::Error),
+}
+
+/// Time between the two looks that give the clocks' first rates: at a repetition within one
+/// nanosecond that is a rate good to 0.4 parts in a million, a nanosecond or two until the first
+/// tick refines it.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// How often a look at clocks that were just set is repeated.
+const LOOKS: u32 = 10;
+
+impl Keeper {
+    /// Writes the page until no program has it mapped and nobody else has it open.
+    ///
+    /// `ready` is called when the page can be used. A page that a keeper before this one left
+    /// behind, perhaps in the middle of an update, is taken over.
+    ///
+    /// # Errors
+    /// Why the page cannot be kept.
+    pub fn run(mut self, ready: impl FnOnce()) -> Result<(), KeeperError> {
+        let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
+        let inherited = self.memory.page().header().is_ok();
+        if !inherited {
+            let features = getcpu_features();
+            let slot_bytes = self.memory.image().slot_bytes;
+            self.memory.writer().format(features, slot_bytes);
+        }
+        let mut clocks = None;
+        if self.counter {
+            let mut found = first_clocks(host, self.shift, self.hz)?;
+            if inherited {
+                found.take_over(self.memory.page());
+            }
+            clocks = Some(found);
+        }
+        self.publish(&host, clocks.as_mut());
+        ready();
+        let mut ticks = Ticks::new(self.hz);
+        loop {
+            let tick = ticks.wait();
+            if self.memory.is_alone().map_err(lease)? {
+                return Ok(());
+            }
+            if !tick {
+                continue;
+            }
+            if let Some(clocks) = &mut clocks {
+                clocks.update();
+            }
+            self.publish(&host, clocks.as_mut());
+        }
+    }
+
+    fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
+        let zone = host.timezone();
+        if self.memory.page().timezone() != Some(zone) {
+            self.memory.writer().set_timezone(zone);
+        }
+        let Some(clocks) = clocks else {
+            self.publish_without_counter(host);
+            return;
+        };
+        loop {
+            let bends = clocks.bend();
+            // Values made of lines are within their second, so this does not fail; if it did, the
+            // page would be left as it is, which is a page that still tells the time.
+            let Ok(update) = clocks.values(&bends).validate() else {
+                return;
+            };
+            if bends.in_time(host.counter()) {
+                self.memory.writer().publish(&update);
+                clocks.show(&bends);
+                return;
+            }
+        }
+    }
+
+    fn publish_without_counter(&mut self, host: &HostClocks) {
+        let values = if self.shift == Shift::default() {
+            values_without_counter(host, self.hz)
+        } else {
+            values_by_tick(host, self.shift, self.hz)
+        };
+        if let Ok(update) = values.validate() {
+            let mut writer = self.memory.writer();
+            writer.publish(&update);
+            writer.set_memory_counter(values.cycle_last);
+        }
+    }
+}
+
+fn lease(error: Errno) -> KeeperError {
+    KeeperError::Lease(error.into())
+}
+
+fn first_clocks(host: HostClocks, shift: Shift, hz: u32) -> Result<Clocks, KeeperError> {
+    for _ in 0..LOOKS {
+        let first = FirstLook::new(&host);
+        std::thread::sleep(BETWEEN_LOOKS);
+        if let Some(clocks) = Clocks::new(host, &first, shift, hz) {
+            return Ok(clocks);
+        }
+    }
+    Err(KeeperError::Restless)
+}
+
+/// How long the keeper stays at most after the last program has ended.
+const LOOK_AROUND: Duration = Duration::from_millis(4);
+
+/// A regular tick; one that comes too late is left out, not made up for.
+struct Ticks {
+    period: Duration,
+    next: Duration,
+}
+
+impl Ticks {
+    fn new(hz: u32) -> Self {
+        let period = Duration::from_nanos(u64::from(tick_nanos(hz)));
+        Self { period, next: now() + period }
+    }
+
+    /// Waits for the next tick, or for a while; returns whether it is time for the tick.
+    fn wait(&mut self) -> bool {
+        let until = self.next.min(now() + LOOK_AROUND);
+        let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+        // A signal only makes a tick come early.
+        let _ = clock_nanosleep(HostClock::CLOCK_MONOTONIC, flags, &until.into());
+        if until < self.next {
+            return false;
+        }
+        self.next = (self.next + self.period).max(now());
+        true
+    }
+}
+
+fn now() -> Duration {
+    clock_gettime(HostClock::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}

@@ -1,0 +1,117 @@
+//! System calls that a stopped program makes for the launcher.
+
+use std::ffi::c_int;
+
+use libc::user_regs_struct;
+use nix::errno::Errno;
+
+use crate::launch::ptrace::{Event, Stopped, wait_for};
+
+/// Every signal that can be held back.
+const ALL_SIGNALS: u64 = u64::MAX;
+
+/// A stopped thread whose registers and signal mask are set aside, so that it can make system calls
+/// that its program knows nothing of.
+///
+/// The thread must stand at the end of a system call, not at the event of an exec: there the kernel
+/// still has to store the exec's own result, and would store it over that of an injected call.
+#[derive(Debug)]
+pub(crate) struct Injection {
+    thread: Stopped,
+    registers: user_regs_struct,
+    signal_mask: u64,
+    /// Address of a `syscall` instruction in the program.
+    instruction: u64,
+    /// Stops that cannot be held back and came meanwhile.
+    deferred: Vec<c_int>,
+}
+
+/// Why an injected call has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum InjectError {
+    /// The kernel answered the call with an error.
+    #[error("{name}: {source}")]
+    Call {
+        /// The call.
+        name: &'static str,
+        /// Its error.
+        source: Errno,
+    },
+    /// The program is gone.
+    #[error("the program ended while {name} was made for it")]
+    Gone {
+        /// The call.
+        name: &'static str,
+    },
+    /// The tracer cannot do what it has to.
+    #[error("tracing: {0}")]
+    Trace(#[from] Errno),
+}
+
+impl Injection {
+    /// Sets the thread's state aside. `instruction` is the address of a `syscall` instruction.
+    pub(crate) fn begin(thread: Stopped, instruction: u64) -> Result<Self, InjectError> {
+        let registers = thread.registers()?;
+        let signal_mask = thread.signal_mask()?;
+        thread.set_signal_mask(ALL_SIGNALS)?;
+        Ok(Self { thread, registers, signal_mask, instruction, deferred: Vec::new() })
+    }
+
+    /// Uses another `syscall` instruction from now on.
+    pub(crate) fn step_at(&mut self, instruction: u64) {
+        self.instruction = instruction;
+    }
+
+    /// Makes a system call in the program.
+    pub(crate) fn call(
+        &mut self,
+        name: &'static str,
+        number: i64,
+        arguments: [u64; 6],
+    ) -> Result<u64, InjectError> {
+        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+        let registers = user_regs_struct {
+            rax: number.cast_unsigned(),
+            // Not in a system call: nothing is to be restarted.
+            orig_rax: u64::MAX,
+            rip: self.instruction,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..self.registers
+        };
+        self.thread.set_registers(&registers)?;
+        loop {
+            self.thread.step()?;
+            match wait_for(self.thread.0)?.1 {
+                Event::Signal(_, libc::SIGTRAP) => break,
+                Event::Signal(_, signal) => self.deferred.push(signal),
+                Event::Gone => return Err(InjectError::Gone { name }),
+                _ => {}
+            }
+        }
+        let answer = self.thread.registers()?.rax.cast_signed();
+        match answer {
+            -4095..=-1 => Err(InjectError::Call {
+                name,
+                source: Errno::from_raw(i32::try_from(-answer).unwrap_or(0)),
+            }),
+            _ => Ok(answer.cast_unsigned()),
+        }
+    }
+
+    /// Gives the thread its own state back.
+    pub(crate) fn end(self) -> Result<(), InjectError> {
+        self.thread.set_registers(&self.registers)?;
+        self.thread.set_signal_mask(self.signal_mask)?;
+        for signal in self.deferred {
+            // SAFETY: sends a signal; the thread is one that this process traces.
+            unsafe { libc::syscall(libc::SYS_tgkill, self.thread.0, self.thread.0, signal) };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Running an unmodified, unprivileged program, and whatever it starts, on an image.
+//!
+//! Four processes take part, and each can be killed without harm to the programs:
+//!
+//! | process | does | dumpable | ends |
+//! |---|---|---|---|
+//! | the command | starts the others, waits for the program, passes on its signals and its status, replaces the keeper | no | with the program |
+//! | the keeper ([`crate::keeper`]) | writes the page, and is the only one that can | no | when nobody has the page mapped |
+//! | the tracer | puts each program that is exec'ed on the image | no | with the last program |
+//! | the program | runs free; nothing of it is trapped for time | yes | when it likes |
+//!
+//! The program is the command's own child, in its process group and session, so the terminal and
+//! its job control see what they would see without us. Keeper and tracer have a session of their
+//! own, no terminal, and none of the program's descriptors.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `command.rs` | what can be asked for, and what comes of it |
+//! | `arrange.rs` | who starts whom, in which order |
+//! | `supervise.rs` | what does the command do while the program runs |
+//! | `tracer.rs` | how are programs followed over fork and exec |
+//! | `swap.rs`, `auxv.rs` | how is one program put on the image |
+//! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
+//! | `calls.rs` | which system calls are counted |
+//! | `letters.rs` | what does the tracer tell the command |
+//! | `background.rs` | what does a process of ours give up |
+//! | `output.rs` | how do tests run a program and look at all of it |
+
+mod arrange;
+mod auxv;
+mod background;
+mod calls;
+mod command;
+mod inject;
+mod letters;
+mod output;
+mod ptrace;
+mod supervise;
+mod swap;
+mod tracer;
+
+pub use calls::{Call, SystemCalls};
+pub use command::{Clock, Command, LaunchError, Outcome, Status};
+pub use output::Output;
+pub use supervise::{Remark, end_by_signal};

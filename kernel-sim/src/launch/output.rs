@@ -1,0 +1,178 @@
+//! Running a program from a process that has other things to do, and looking at all of it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::thread;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::unistd::{ForkResult, Gid, Uid, fork, pipe2, setgid, setgroups, setuid};
+
+use crate::launch::calls::SystemCalls;
+use crate::launch::command::{Command, LaunchError, Outcome, Status};
+use crate::launch::letters::Letter;
+use crate::launch::supervise::Remark;
+
+/// What a program wrote, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Output {
+    /// How it ended, and the calls that were counted.
+    pub outcome: Outcome,
+    /// What it wrote to its standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to its standard error.
+    pub stderr: Vec<u8>,
+    /// What the command would have said.
+    pub remarks: Vec<Remark>,
+}
+
+impl Command {
+    /// Runs the program in a child of this process, as `user` if there is one, and waits for it and
+    /// for whatever holds its standard output open.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) has.
+    pub fn output(&self, user: Option<u32>) -> Result<Output, LaunchError> {
+        let failed = LaunchError::kernel("starting the command");
+        let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(&failed);
+        let (stdout, stderr, report) = (pipe()?, pipe()?, pipe()?);
+        // SAFETY: the child runs code of ours only. It allocates, which the C library's fork
+        // allows, and takes no other lock that a thread of this process could hold.
+        let child = match unsafe { fork() }.map_err(&failed)? {
+            ForkResult::Child => self.run_and_report(user, [&stdout.1, &stderr.1], report.1),
+            ForkResult::Parent { child } => child,
+        };
+        drop((stdout.1, stderr.1, report.1));
+        let stderr = thread::spawn(move || read_all(stderr.0));
+        let stdout = thread::spawn(move || read_all(stdout.0));
+        let report = read_all(report.0);
+        let _ = nix::sys::wait::waitpid(child, None);
+        let report = Report::from_text(&String::from_utf8_lossy(&report), self)?;
+        Ok(Output {
+            outcome: report.outcome,
+            stdout: stdout.join().unwrap_or_default(),
+            stderr: stderr.join().unwrap_or_default(),
+            remarks: report.remarks,
+        })
+    }
+
+    fn run_and_report(&self, user: Option<u32>, [out, err]: [&OwnedFd; 2], report: OwnedFd) -> ! {
+        let done = become_user(user)
+            .and_then(|()| put_in_place(out, libc::STDOUT_FILENO))
+            .and_then(|()| put_in_place(err, libc::STDERR_FILENO));
+        let mut remarks = Vec::new();
+        let outcome = match done {
+            Ok(()) => self.run(&mut |remark| remarks.push(remark)),
+            Err(error) => Err(LaunchError::kernel("becoming the user")(error)),
+        };
+        let _ = File::from(report).write_all(to_text(&outcome, &remarks).as_bytes());
+        // SAFETY: ends this forked process without what its parent registered for its exit.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+fn become_user(user: Option<u32>) -> nix::Result<()> {
+    let Some(user) = user else { return Ok(()) };
+    setgroups(&[])?;
+    setgid(Gid::from_raw(user))?;
+    setuid(Uid::from_raw(user))
+}
+
+fn put_in_place(pipe: &OwnedFd, standard: i32) -> nix::Result<()> {
+    // SAFETY: the standard descriptors of a process that has just been forked for this.
+    Errno::result(unsafe { libc::dup2(pipe.as_raw_fd(), standard) }).map(drop)
+}
+
+fn read_all(pipe: OwnedFd) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = File::from(pipe).read_to_end(&mut bytes);
+    bytes
+}
+
+struct Report {
+    outcome: Outcome,
+    remarks: Vec<Remark>,
+}
+
+/// A report as lines: how it ended, then what was counted and said.
+fn to_text(outcome: &Result<Outcome, LaunchError>, remarks: &[Remark]) -> String {
+    let mut text = String::new();
+    match outcome {
+        Ok(Outcome { status, calls }) => {
+            let _ = match status {
+                Status::Exited(code) => writeln!(text, "exited {code}"),
+                Status::Signaled(signal) => writeln!(text, "signaled {signal}"),
+            };
+            for (call, times) in calls.iter() {
+                let _ = writeln!(text, "{}", Letter::Count(call.clone(), times).to_text());
+            }
+        }
+        Err(error) => {
+            let errno = match error {
+                LaunchError::Program { source, .. } | LaunchError::Kernel { source, .. } => {
+                    source.raw_os_error().unwrap_or(0)
+                }
+                LaunchError::NoTracing(errno) => *errno as i32,
+                _ => 0,
+            };
+            let _ = writeln!(text, "failed {} {errno} {error}", error.exit_code());
+        }
+    }
+    for remark in remarks {
+        let letter = match remark.clone() {
+            Remark::Warning(text) => Letter::Warning(text),
+            Remark::Note(text) => Letter::Note(text),
+        };
+        let _ = writeln!(text, "{}", letter.to_text().replace('\n', " "));
+    }
+    text
+}
+
+impl Report {
+    fn from_text(text: &str, command: &Command) -> Result<Self, LaunchError> {
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let mut words = first.splitn(4, ' ');
+        let keyword = words.next().unwrap_or_default();
+        let mut number = || words.next().and_then(|word| word.parse::<i32>().ok());
+        let status = match keyword {
+            "exited" => number().map(Status::Exited),
+            "signaled" => number().map(Status::Signaled),
+            "failed" => return Err(failure(number(), number(), words.next(), command)),
+            _ => None,
+        };
+        let killed = LaunchError::Keeper("the command was killed".to_owned());
+        let status = status.ok_or(killed)?;
+        let (mut calls, mut remarks) = (SystemCalls::default(), Vec::new());
+        for letter in lines.filter_map(Letter::from_text) {
+            match letter {
+                Letter::Count(call, times) => calls.add(call, times),
+                Letter::Warning(text) => remarks.push(Remark::Warning(text)),
+                Letter::Note(text) => remarks.push(Remark::Note(text)),
+                _ => {}
+            }
+        }
+        let outcome = Outcome { status, calls };
+        Ok(Self { outcome, remarks })
+    }
+}
+
+/// The error that the child reported.
+fn failure(
+    code: Option<i32>,
+    errno: Option<i32>,
+    text: Option<&str>,
+    command: &Command,
+) -> LaunchError {
+    let errno = errno.unwrap_or(0);
+    let source = std::io::Error::from_raw_os_error(errno);
+    match code {
+        Some(3) if errno == 0 => LaunchError::NoVdso,
+        Some(3) => LaunchError::NoTracing(Errno::from_raw(errno)),
+        Some(126 | 127) => LaunchError::Program { program: command.program.clone(), source },
+        _ => LaunchError::Keeper(text.unwrap_or_default().to_owned()),
+    }
+}

@@ -1,0 +1,231 @@
+//! The few requests of `ptrace(2)` that the launcher makes, with the kernel's own numbers.
+//!
+//! `nix` has most of them, but takes signals as an enumeration without the real-time ones, which
+//! threads of glibc send each other all the time.
+
+use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use libc::{pid_t, user_regs_struct};
+use nix::errno::Errno;
+
+/// A thread that this process traces and that stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Stopped(pub(crate) pid_t);
+
+/// What `waitpid` reports of a traced thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// It is gone.
+    Gone,
+    /// It begins or ends a system call.
+    SystemCall(Stopped),
+    /// It has a new program.
+    Exec(Stopped),
+    /// It made a child or a thread.
+    Child(Stopped),
+    /// It is stopped by job control, and stays so.
+    Group(Stopped),
+    /// It is about to get this signal.
+    Signal(Stopped, c_int),
+    /// It stands still for no reason that matters: a new thread, an interruption.
+    Other(Stopped),
+}
+
+const FOLLOW: c_int = libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACESYSGOOD;
+
+/// Begins to trace `pid` and whatever it starts.
+///
+/// Without `PTRACE_O_EXITKILL`: programs outlive their tracer.
+pub(crate) fn seize(pid: pid_t) -> nix::Result<()> {
+    request(libc::PTRACE_SEIZE, pid, 0, data(FOLLOW))
+}
+
+/// The next event of any traced thread, with its id; `None` when there are none left.
+pub(crate) fn wait() -> nix::Result<Option<(pid_t, Event)>> {
+    match wait_for(-1) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::ECHILD) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The next event of one thread, or of any if `pid` is -1.
+pub(crate) fn wait_for(pid: pid_t) -> nix::Result<(pid_t, Event)> {
+    let mut status = 0;
+    let found = loop {
+        // SAFETY: a live word for the status.
+        let found = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) };
+        match Errno::result(found) {
+            Err(Errno::EINTR) => {}
+            other => break other?,
+        }
+    };
+    Ok((found, event(Stopped(found), status)))
+}
+
+fn event(stopped: Stopped, status: c_int) -> Event {
+    if !libc::WIFSTOPPED(status) {
+        return Event::Gone;
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_EXEC => Event::Exec(stopped),
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+            Event::Child(stopped)
+        }
+        libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => Event::Group(stopped),
+        0 if signal == libc::SIGTRAP | 0x80 => Event::SystemCall(stopped),
+        0 => Event::Signal(stopped, signal),
+        _ => Event::Other(stopped),
+    }
+}
+
+impl Stopped {
+    /// Lets it run, and get `signal` if that is not 0.
+    pub(crate) fn resume(self, signal: c_int) -> nix::Result<()> {
+        request(libc::PTRACE_CONT, self.0, 0, data(signal))
+    }
+
+    /// Lets it run until the next beginning or end of a system call.
+    pub(crate) fn resume_to_system_call(self, signal: c_int) -> nix::Result<()> {
+        request(libc::PTRACE_SYSCALL, self.0, 0, data(signal))
+    }
+
+    /// Lets it run for one instruction.
+    pub(crate) fn step(self) -> nix::Result<()> {
+        request(libc::PTRACE_SINGLESTEP, self.0, 0, 0)
+    }
+
+    /// Leaves it stopped by job control, until it is continued.
+    pub(crate) fn listen(self) -> nix::Result<()> {
+        request(libc::PTRACE_LISTEN, self.0, 0, 0)
+    }
+
+    /// Lets it go for good.
+    pub(crate) fn detach(self, signal: c_int) -> nix::Result<()> {
+        request(libc::PTRACE_DETACH, self.0, 0, data(signal))
+    }
+
+    /// Sets the options, with `more` beyond those of [`seize`].
+    pub(crate) fn set_options(self, more: c_int) -> nix::Result<()> {
+        request(libc::PTRACE_SETOPTIONS, self.0, 0, data(FOLLOW | more))
+    }
+
+    /// What belongs to the event: the new child's id, or the id that a thread had before its exec.
+    pub(crate) fn message(self) -> nix::Result<pid_t> {
+        let mut message: libc::c_ulong = 0;
+        let to = (&raw mut message).expose_provenance();
+        request(libc::PTRACE_GETEVENTMSG, self.0, 0, to)?;
+        Ok(pid_t::try_from(message).unwrap_or(0))
+    }
+
+    pub(crate) fn registers(self) -> nix::Result<user_regs_struct> {
+        let mut registers = MaybeUninit::<user_regs_struct>::uninit();
+        let to = registers.as_mut_ptr().expose_provenance();
+        request(libc::PTRACE_GETREGS, self.0, 0, to)?;
+        // SAFETY: the kernel filled all of it.
+        Ok(unsafe { registers.assume_init() })
+    }
+
+    pub(crate) fn set_registers(self, registers: &user_regs_struct) -> nix::Result<()> {
+        let from = ptr::from_ref(registers).expose_provenance();
+        request(libc::PTRACE_SETREGS, self.0, 0, from)
+    }
+
+    /// Signals that it holds back, as the kernel's 64 bits.
+    pub(crate) fn signal_mask(self) -> nix::Result<u64> {
+        let mut mask = 0_u64;
+        let to = (&raw mut mask).expose_provenance();
+        request(libc::PTRACE_GETSIGMASK, self.0, size_of::<u64>(), to)?;
+        Ok(mask)
+    }
+
+    pub(crate) fn set_signal_mask(self, mask: u64) -> nix::Result<()> {
+        let from = (&raw const mask).expose_provenance();
+        request(libc::PTRACE_SETSIGMASK, self.0, size_of::<u64>(), from)
+    }
+
+    /// Number, first argument and calling convention of the system call that it begins; `None` at
+    /// the end of one.
+    pub(crate) fn beginning_call(self) -> nix::Result<Option<BeginningCall>> {
+        let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+        let size = size_of::<libc::ptrace_syscall_info>();
+        let to = info.as_mut_ptr().expose_provenance();
+        request(libc::PTRACE_GET_SYSCALL_INFO, self.0, size, to)?;
+        // SAFETY: it was zeroed, which is a valid value of each field, and the kernel filled it.
+        let info = unsafe { info.assume_init() };
+        if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+            return Ok(None);
+        }
+        // SAFETY: `op` says that the kernel filled this variant.
+        let entry = unsafe { info.u.entry };
+        Ok(Some(BeginningCall { arch: info.arch, number: entry.nr, first: entry.args[0] }))
+    }
+}
+
+/// A system call that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeginningCall {
+    /// `AUDIT_ARCH_*`: which table the number belongs to.
+    pub(crate) arch: u32,
+    /// The call's number.
+    pub(crate) number: u64,
+    /// The call's first argument.
+    pub(crate) first: u64,
+}
+
+/// A signal or a set of options, neither of which is negative.
+fn data(number: c_int) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+fn request(request: c_uint, pid: pid_t, address: usize, data: usize) -> nix::Result<()> {
+    let address = ptr::without_provenance_mut::<c_void>(address);
+    let data = ptr::with_exposed_provenance_mut::<c_void>(data);
+    // SAFETY: each caller passes the address of a live value of the type that the request names,
+    // or numbers.
+    let answer: c_long = unsafe { libc::ptrace(request, pid, address, data) };
+    Errno::result(answer).map(drop)
+}
+
+/// Reads memory of another process; short only at its end.
+pub(crate) fn read_memory(pid: pid_t, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = remote(address, buffer.len());
+    // SAFETY: `local` is a live buffer; the remote side is the kernel's to check.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    whole(read, buffer.len())
+}
+
+/// Writes memory of another process.
+pub(crate) fn write_memory(pid: pid_t, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = remote(address, bytes.len());
+    // SAFETY: `local` is a live buffer that is only read; the remote side is the kernel's to check.
+    let written =
+        unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    whole(written, bytes.len())
+}
+
+fn remote(address: u64, bytes: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: ptr::without_provenance_mut(usize::try_from(address).unwrap_or(0)),
+        iov_len: bytes,
+    }
+}
+
+fn whole(done: isize, wanted: usize) -> io::Result<()> {
+    let done = Errno::result(done)?;
+    if usize::try_from(done) == Ok(wanted) {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}

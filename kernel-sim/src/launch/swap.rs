@@ -1,0 +1,380 @@
+//! Putting a program on the image: what happens between its exec and its first instruction.
+//!
+//! The program gets the memory of the page and the image, the auxiliary vector says where the image
+//! is, and the kernel's own vDSO is unmapped. Nothing is traced for time after that.
+//!
+//! The descriptor travels over a pair of sockets that the program makes: the launcher takes one end
+//! with `pidfd_getfd(2)` and sends through it. It needs no path, so it works in another mount,
+//! process or network namespace, and no process of ours has to let others look into it (opening
+//! `/proc/PID/fd/N` of the launcher would need just that).
+
+use std::fs;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{cmsghdr, iovec, msghdr, pid_t};
+use linker::Image;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+use crate::launch::auxv::{self, VdsoEntry};
+use crate::launch::inject::{InjectError, Injection};
+use crate::launch::ptrace::{Stopped, read_memory, write_memory};
+
+/// What programs are put on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replacement<'a> {
+    /// The image that lies in the memory.
+    pub(crate) image: &'a Image,
+    /// The read-only descriptor of the memory.
+    pub(crate) memory: BorrowedFd<'a>,
+}
+
+/// Why a program keeps the kernel's own vDSO, and so the host's time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum SwapError {
+    /// Only x86_64 has an image here.
+    #[error("it is a 32-bit program, for which there is no image yet")]
+    ThirtyTwoBit,
+    /// Nothing to put the image's address into.
+    #[error("the kernel gave it no vDSO (no AT_SYSINFO_EHDR)")]
+    NoVdso,
+    /// What lies at AT_SYSINFO_EHDR is not what a vDSO is.
+    #[error("its vDSO at {base:#x} has no system call instruction")]
+    NoInstruction {
+        /// Where it lies.
+        base: u64,
+    },
+    /// A call that was made for it failed.
+    #[error(transparent)]
+    Inject(#[from] InjectError),
+    /// Its memory, or what the kernel says of it, cannot be read or written.
+    #[error("{step}: {source}")]
+    Memory {
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// What of a swap did not work, although the program runs on the image.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// The kernel's copy of the auxiliary vector could not be changed.
+    pub(crate) auxv: Option<SwapError>,
+    /// A mapping of the kernel's vDSO could not be removed.
+    pub(crate) mapping: Option<InjectError>,
+}
+
+/// Code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
+const USER_CS: u64 = 0x33;
+
+/// Bytes below the stack pointer that calls are given to read and write. The kernel maps 128 KiB
+/// there at exec.
+const SCRATCH: u16 = 4096;
+
+/// The `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Puts a program that stands at the end of its exec on the image.
+pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Leftovers, SwapError> {
+    let registers = thread.registers().map_err(InjectError::Trace)?;
+    if registers.cs != USER_CS {
+        return Err(SwapError::ThirtyTwoBit);
+    }
+    let pid = thread.0;
+    let entry = auxv::find_on_stack(pid, registers.rsp);
+    let entry = entry.map_err(memory("reading its stack"))?;
+    let entry = entry.filter(|entry| entry.base != 0).ok_or(SwapError::NoVdso)?;
+    let old = mappings_of_vdso(pid).map_err(memory("reading its mappings"))?;
+    let instruction = find_instruction(pid, entry.base)?;
+    let mut injection = Injection::begin(thread, instruction)?;
+    let scratch = Scratch {
+        pid,
+        // Below the red zone, on a boundary that suits every structure.
+        base: (registers.rsp - u64::from(SCRATCH)) & !63,
+    };
+    let done = place(&mut injection, &scratch, replacement, entry, &old);
+    // Also when it failed, the program gets its registers and its clean stack back.
+    let cleaned = scratch.clean();
+    injection.end()?;
+    cleaned.map_err(memory("cleaning its stack"))?;
+    done
+}
+
+fn place(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    replacement: &Replacement<'_>,
+    entry: VdsoEntry,
+    old: &[(u64, u64)],
+) -> Result<Leftovers, SwapError> {
+    let image = replacement.image;
+    let file = receive(injection, scratch, replacement.memory)?;
+    let base = map(injection, image, file);
+    injection.call("close", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
+    let base = base?;
+    let written = write_memory(scratch.pid, entry.slot, &base.to_ne_bytes());
+    written.map_err(memory("changing its auxiliary vector"))?;
+    let mut leftovers = Leftovers::default();
+    if let Err(error) = change_saved_auxv(injection, scratch, base) {
+        // Who asks the kernel for the auxiliary vector still finds the old vDSO: it has to stay.
+        leftovers.auxv = Some(error);
+        return Ok(leftovers);
+    }
+    // The instruction that was used so far is about to go.
+    let own = image.bytes.windows(2).position(|bytes| bytes == SYSCALL);
+    if let Some(own) = own {
+        injection.step_at(base + own as u64);
+        for &(start, end) in old {
+            let unmap = [start, end - start, 0, 0, 0, 0];
+            if let Err(error) = injection.call("munmap", libc::SYS_munmap, unmap) {
+                leftovers.mapping = Some(error);
+            }
+        }
+    }
+    Ok(leftovers)
+}
+
+/// Maps slots and image, and returns where the image begins.
+fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, InjectError> {
+    let offset = image.data_offset() as u64;
+    let length = image.mapped_bytes() as u64;
+    let shared = [0, offset + length, flags(libc::PROT_READ), flags(libc::MAP_SHARED), file, 0];
+    let start = injection.call("mmap", libc::SYS_mmap, shared)?;
+    // The image's code is private to the program, so that a debugger can set breakpoints in it.
+    let private = [
+        start + offset,
+        length,
+        flags(libc::PROT_READ | libc::PROT_EXEC),
+        flags(libc::MAP_PRIVATE | libc::MAP_FIXED),
+        file,
+        offset,
+    ];
+    match injection.call("mmap", libc::SYS_mmap, private) {
+        Ok(base) => Ok(base),
+        Err(error) => {
+            let all = [start, offset + length, 0, 0, 0, 0];
+            injection.call("munmap", libc::SYS_munmap, all)?;
+            Err(error)
+        }
+    }
+}
+
+fn flags(bits: i32) -> u64 {
+    u64::from(bits.cast_unsigned())
+}
+
+/// Memory on the program's stack that injected calls read and write.
+struct Scratch {
+    pid: pid_t,
+    base: u64,
+}
+
+/// What `recvmsg` needs, in one piece.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Letter {
+    ends: [i32; 2],
+    header: msghdr,
+    vector: iovec,
+    control: cmsghdr,
+    descriptor: [i32; 2],
+    byte: u64,
+}
+
+impl Scratch {
+    fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), SwapError> {
+        let written = write_memory(self.pid, self.base + offset as u64, bytes);
+        written.map_err(memory("writing its stack"))
+    }
+
+    fn read<const N: usize>(&self, offset: usize) -> Result<[u8; N], SwapError> {
+        let mut bytes = [0; N];
+        let read = read_memory(self.pid, self.base + offset as u64, &mut bytes);
+        read.map_err(memory("reading its stack"))?;
+        Ok(bytes)
+    }
+
+    fn clean(&self) -> io::Result<()> {
+        write_memory(self.pid, self.base, &[0; SCRATCH as usize / 2])
+    }
+}
+
+/// Gives the program the descriptor; returns its number there.
+fn receive(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    descriptor: BorrowedFd<'_>,
+) -> Result<u64, SwapError> {
+    let pair =
+        [flags(libc::AF_UNIX), flags(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), 0, scratch.base, 0, 0];
+    injection.call("socketpair", libc::SYS_socketpair, pair)?;
+    let ends = scratch.read::<8>(0)?;
+    let ends = u64::from_ne_bytes(ends);
+    let (near, far) = (ends & 0xffff_ffff, ends >> 32);
+    let received = send(scratch.pid, far, descriptor)
+        .map_err(memory("sending it the page"))
+        .and_then(|()| receive_from(injection, scratch, near));
+    for end in [near, far] {
+        injection.call("close", libc::SYS_close, [end, 0, 0, 0, 0, 0])?;
+    }
+    received
+}
+
+fn receive_from(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    socket: u64,
+) -> Result<u64, SwapError> {
+    let at = |offset: usize| scratch.base + offset as u64;
+    // A message header of numbers: its pointers are addresses in the program.
+    let control = offset_of!(Letter, control);
+    let mut header = [0_u8; size_of::<msghdr>()];
+    let mut put = |offset: usize, value: u64| {
+        if let Some(field) = header.get_mut(offset..offset + 8) {
+            field.copy_from_slice(&value.to_ne_bytes());
+        }
+    };
+    put(offset_of!(msghdr, msg_iov), at(offset_of!(Letter, vector)));
+    put(offset_of!(msghdr, msg_iovlen), 1);
+    put(offset_of!(msghdr, msg_control), at(control));
+    let room = size_of::<cmsghdr>() + size_of::<[i32; 2]>();
+    put(offset_of!(msghdr, msg_controllen), room as u64);
+    scratch.write(offset_of!(Letter, header), &header)?;
+    let mut vector = at(offset_of!(Letter, byte)).to_ne_bytes().to_vec();
+    vector.extend(1_u64.to_ne_bytes());
+    scratch.write(offset_of!(Letter, vector), &vector)?;
+    let receive = [
+        socket,
+        at(offset_of!(Letter, header)),
+        flags(libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT),
+        0,
+        0,
+        0,
+    ];
+    injection.call("recvmsg", libc::SYS_recvmsg, receive)?;
+    let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
+    let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
+    if u64::from_ne_bytes(length?) == 0 {
+        // The kernel drops a descriptor for which the table has no room.
+        return Err(SwapError::Inject(InjectError::Call {
+            name: "recvmsg",
+            source: Errno::EMFILE,
+        }));
+    }
+    Ok(u64::from(u32::from_ne_bytes(number)))
+}
+
+/// Sends the descriptor through the program's socket `end`.
+fn send(pid: pid_t, end: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: opens a descriptor of a process; plain numbers.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let process = owned(process)?;
+    // SAFETY: duplicates a descriptor of that process; plain numbers.
+    let socket = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), end, 0) };
+    let socket = owned(socket)?;
+    let message = [io::IoSlice::new(&[0])];
+    let descriptors = [descriptor.as_raw_fd()];
+    let control = [ControlMessage::ScmRights(&descriptors)];
+    sendmsg::<()>(socket.as_fd().as_raw_fd(), &message, &control, MsgFlags::MSG_DONTWAIT, None)?;
+    Ok(())
+}
+
+fn owned(answer: i64) -> io::Result<OwnedFd> {
+    let number = Errno::result(answer)?;
+    let number = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Makes the kernel's copy of the auxiliary vector say the same as the program's.
+///
+/// `PR_SET_MM_AUXV` alone needs a capability; replacing everything that the kernel keeps of the
+/// program's layout, with all else as it was, needs none.
+fn change_saved_auxv(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    base: u64,
+) -> Result<(), SwapError> {
+    let auxv = auxv::saved_with(scratch.pid, base);
+    let auxv = auxv.map_err(memory("reading the kernel's auxiliary vector"))?;
+    let layout = layout_of(scratch.pid).map_err(memory("reading its layout"))?;
+    let at = size_of::<MemoryLayout>();
+    let mut bytes: Vec<u8> = layout.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.extend((scratch.base + at as u64).to_ne_bytes());
+    let length = u32::try_from(auxv.len()).unwrap_or(0);
+    bytes.extend(length.to_ne_bytes());
+    // No other executable.
+    bytes.extend(u32::MAX.to_ne_bytes());
+    bytes.extend(&auxv);
+    scratch.write(0, &bytes)?;
+    let set = [flags(libc::PR_SET_MM), flags(libc::PR_SET_MM_MAP), scratch.base, at as u64, 0, 0];
+    injection.call("prctl(PR_SET_MM_MAP)", libc::SYS_prctl, set)?;
+    Ok(())
+}
+
+/// The kernel's `struct prctl_mm_map`: eleven addresses, the vector's address, its length, and a
+/// descriptor.
+type MemoryLayout = [u64; 13];
+
+/// The eleven addresses as they are, from `/proc/PID/stat` (`proc_pid_stat(5)`).
+fn layout_of(pid: pid_t) -> io::Result<[u64; 11]> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name may hold anything, but it ends at the last parenthesis; the third field follows.
+    let (_, rest) = stat.rsplit_once(") ").unwrap_or_default();
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let field = |number: usize| {
+        let field = fields.get(number - 3).and_then(|field| field.trim().parse().ok());
+        field.ok_or(io::Error::from(io::ErrorKind::InvalidData))
+    };
+    let start_brk = field(47)?;
+    Ok([
+        field(26)?, // start_code
+        field(27)?, // end_code
+        field(45)?, // start_data
+        field(46)?, // end_data
+        start_brk,
+        start_brk,  // the program has not run, so its break is where it began
+        field(28)?, // start_stack
+        field(48)?, // arg_start
+        field(49)?, // arg_end
+        field(50)?, // env_start
+        field(51)?, // env_end
+    ])
+}
+
+/// Where the kernel mapped its vDSO and the pages that belong to it.
+fn mappings_of_vdso(pid: pid_t) -> io::Result<Vec<(u64, u64)>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    Ok(maps
+        .lines()
+        .filter(|line| line.ends_with("[vdso]") || line.contains("[vvar"))
+        .filter_map(|line| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            Some((address(start)?, address(end)?))
+        })
+        .collect())
+}
+
+/// A `syscall` instruction in the kernel's vDSO of the program.
+fn find_instruction(pid: pid_t, base: u64) -> Result<u64, SwapError> {
+    for page in 0..2 {
+        let start = base + page * 4096;
+        let mut bytes = [0; 4096];
+        let read = read_memory(pid, start, &mut bytes);
+        read.map_err(memory("reading its vDSO"))?;
+        if let Some(at) = bytes.windows(2).position(|bytes| bytes == SYSCALL) {
+            return Ok(start + at as u64);
+        }
+    }
+    Err(SwapError::NoInstruction { base })
+}
+
+fn memory<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> SwapError {
+    move |error| SwapError::Memory { step, source: error.into() }
+}
