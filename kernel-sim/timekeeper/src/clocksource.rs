@@ -15,7 +15,13 @@ pub const MAX_COUNTER_HZ: u64 = 1_000_000_000_000;
 pub const DEFAULT_RANGE_SECS: u32 = 600;
 
 /// Least multiplier: with less, a step of it is coarser than 0.1 %.
-const MIN_MULT: u32 = 1024;
+pub const MIN_MULT: u32 = 1024;
+/// Greatest multiplier: moved up by 11 %, it is the last that fits in 32 bits.
+pub const MAX_MULT: u32 = 3_869_339_906;
+const _: () = assert!(
+    MAX_MULT.checked_add(max_adjustment(MAX_MULT)).is_some()
+        && MAX_MULT.wrapping_add(1).checked_add(max_adjustment(MAX_MULT.wrapping_add(1))).is_none()
+);
 
 /// How far NTP may move the multiplier: 11 %, since a tick length of 10 % is legal and 500 ppm of
 /// frequency, 500 ppm of slew and 5000 ppm of phase come on top.
@@ -32,8 +38,8 @@ pub(crate) const fn max_adjustment(mult: u32) -> u32 {
 /// A counter, as a timekeeper uses it.
 ///
 /// # Invariants
-/// The mask is 2^n - 1 with n from 8 to 64; the shift is at most 34; the multiplier is at least
-/// 1024 and, moved up by 11 %, still fits in 32 bits.
+/// The mask is 2^n - 1 with n from 8 to 64; the shift is at most 34; the multiplier is from
+/// [`MIN_MULT`] to [`MAX_MULT`].
 #[doc(alias = "clocksource")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocksource {
@@ -75,8 +81,7 @@ impl Clocksource {
     /// # Errors
     /// [`Error::Scale`].
     pub const fn with_scale(mut self, mult: u32, shift: u32) -> Result<Self, Error> {
-        if shift > MAX_SHIFT || mult < MIN_MULT || mult.checked_add(max_adjustment(mult)).is_none()
-        {
+        if shift > MAX_SHIFT || mult < MIN_MULT || mult > MAX_MULT {
             return Err(Error::Scale { mult, shift });
         }
         self.mult = mult;
@@ -85,7 +90,7 @@ impl Clocksource {
     }
 
     /// With this rating: among several, the highest is taken (Linux: 1 to 99 unfit except as a
-    /// last resort, 300 good, 400 perfect).
+    /// last resort, 300 good, 400 perfect; 0 is [unstable](Self::unstable)).
     #[must_use]
     pub const fn with_rating(mut self, rating: u32) -> Self {
         self.rating = rating;
@@ -99,6 +104,28 @@ impl Clocksource {
     pub const fn nonstop(mut self) -> Self {
         self.nonstop = true;
         self
+    }
+
+    /// Unfit: whatever else there is, is better.
+    #[doc(alias = "clocksource_mark_unstable")]
+    #[must_use]
+    pub const fn unstable(mut self) -> Self {
+        self.rating = 0;
+        self
+    }
+
+    /// The longest time between two reads after which the second one still says how long it was, in
+    /// nanoseconds: half of the range, less an eighth of that.
+    #[must_use]
+    pub fn max_idle_ns(&self) -> u64 {
+        let half = self.mask >> 1;
+        let cycles = half.saturating_sub(half >> 3);
+        // Below 2^63 * 10^9; the rate is not 0.
+        let nanos = u128::from(cycles)
+            .wrapping_mul(u128::from(NANOS_PER_SEC))
+            .checked_div(u128::from(self.hz))
+            .unwrap_or(0);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
     /// What it is called.
@@ -165,12 +192,11 @@ fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
         let Ok(mult) = u32::try_from(mult) else {
             continue;
         };
-        let Some(fastest) = mult.checked_add(max_adjustment(mult)) else {
-            continue;
-        };
+        // Saturated only above the greatest multiplier.
+        let fastest = mult.saturating_add(max_adjustment(mult));
         // Below 2^72 * 2^32 + 2^64.
         let product = cycles.wrapping_mul(u128::from(fastest)).wrapping_add(second);
-        if mult >= MIN_MULT && product <= u128::from(u64::MAX) {
+        if (MIN_MULT..=MAX_MULT).contains(&mult) && product <= u128::from(u64::MAX) {
             return Ok((mult, shift));
         }
     }

@@ -4,9 +4,9 @@
 
 use core::fmt;
 
-use datapage::{Time, UpdateError};
+use datapage::{Time, UpdateError, cycles::MAX_SHIFT};
 
-use crate::clocksource::{MAX_COUNTER_HZ, MIN_COUNTER_HZ};
+use crate::clocksource::{MAX_COUNTER_HZ, MAX_MULT, MIN_COUNTER_HZ, MIN_MULT};
 use crate::ntp::{
     MAX_ADJUST_NS, MAX_FREQUENCY, MAX_PHASE_NS, MAX_TICK_USEC, MAX_TIME_CONSTANT, MIN_TICK_USEC,
 };
@@ -162,8 +162,8 @@ impl fmt::Display for Error {
             }
             Self::Scale { mult, shift } => write!(
                 f,
-                "scale {mult} / 2^{shift} needs a shift of at most 34 and a multiplier from \
-                 1024 to 3869454230, 11 % below 2^32"
+                "scale {mult} / 2^{shift} needs a shift of at most {MAX_SHIFT} and a multiplier from \
+                 {MIN_MULT} to {MAX_MULT}"
             ),
             Self::Suspended => f.write_str("the machine is suspended"),
             Self::NotSuspended => f.write_str("the machine is not suspended"),

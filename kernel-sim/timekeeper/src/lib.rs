@@ -11,6 +11,7 @@
 //! | [`set`] | how are the clocks set, and what is refused |
 //! | [`sleep`] | what if nobody looks at the counter for long |
 //! | [`switch`] | how does another counter take over |
+//! | [`watchdog`] | is a counter still good, and which one is next |
 //! | [`vsyscall`] | how does it get into the page |
 //! | [`error`] | what is refused, and what would be right |
 //!
@@ -60,6 +61,7 @@ pub mod steer;
 pub mod switch;
 pub mod timekeeper;
 pub mod vsyscall;
+pub mod watchdog;
 
 pub use clocksource::Clocksource;
 pub use error::Error;
@@ -69,3 +71,4 @@ pub use set::Clocks;
 pub use sleep::{Idle, SleepClock, Slept};
 pub use timekeeper::{Config, Tick, Timekeeper};
 pub use vsyscall::{Published, update_vsyscall, update_vsyscall_tz};
+pub use watchdog::{Verdict, Watchdog};

@@ -6,8 +6,6 @@
 
 use datapage::{Instant, NANOS_PER_SEC, Time};
 
-use crate::ntp::FINE_BITS;
-
 /// A position, in the unit of a scale with the `shift` that each call is given.
 ///
 /// # Invariants
@@ -55,24 +53,6 @@ impl Line {
         Self { secs: time.secs, shifted: (u64::from(time.nanos) << shift) | self.fraction(shift) }
     }
 
-    /// The same position in another scale; up by less than its unit where it falls between two,
-    /// because a clock may not go back.
-    #[must_use]
-    pub(crate) fn rescaled(self, from: u32, to: u32) -> Self {
-        Self { shifted: 0, ..self }.plus(self.units(from, to), to)
-    }
-
-    /// The part below the second in units of 2^-`to` ns, rounded up; it may make a whole second.
-    pub(crate) fn units(self, from: u32, to: u32) -> u128 {
-        // Both shifts are at most 34, so that this is at most 10^9 << 68.
-        (u128::from(self.shifted) << to).div_ceil(1_u128 << from)
-    }
-
-    /// The part below the second in 2^-66 ns.
-    pub(crate) fn fine(self, shift: u32) -> i128 {
-        fine(u128::from(self.shifted), shift)
-    }
-
     /// What a clock shows here: whole nanoseconds, rounded down.
     pub(crate) fn time(self, shift: u32) -> Time {
         #[allow(clippy::cast_possible_truncation, reason = "below 10^9 by the invariant")]
@@ -88,12 +68,6 @@ impl Line {
     fn fraction(self, shift: u32) -> u64 {
         self.shifted & (1_u64 << shift).wrapping_sub(1)
     }
-}
-
-/// Units of 2^-`shift` ns, at most a second of them, in 2^-66 ns.
-pub(crate) fn fine(units: u128, shift: u32) -> i128 {
-    // At most 10^9 << 66.
-    units.cast_signed() << FINE_BITS.saturating_sub(shift)
 }
 
 /// Quotient and remainder; `by` is never 0.

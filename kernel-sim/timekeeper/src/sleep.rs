@@ -9,6 +9,10 @@
 //! frozen then, so on most machines nobody would notice; but a counter that goes on counting would
 //! let whoever does read the page see MONOTONIC move on, and step back after the resume.
 //!
+//! For the same reason the clocks do not stop where the counter was when the kernel read it, but
+//! where it will be when nobody reads the old page any more: after the delay that
+//! [`steer`](crate::steer) has for a change of rate. A stop is a change of rate to nothing.
+//!
 //! A counter of `n` bits tells apart a move forward from one backward as long as it moved by less
 //! than half of its range. [`Timekeeper::max_idle_ns`] is that time with a margin of an eighth. A
 //! kernel that stops its ticks for longer says so with [`Timekeeper::enter_idle`]; the precise
@@ -73,8 +77,9 @@ impl Timekeeper {
         let persistent = persistent.map(checked).transpose()?;
         self.forward(now_cycles);
         let wall = self.xtime.time(self.shift());
-        self.persistent.suspended_at = persistent.map(|read| self.persistent.correct(read, wall));
-        self.trust = Trust::Suspended;
+        let delay = self.stop(|_| Trust::Suspended);
+        self.persistent.suspended_at =
+            persistent.map(|read| plus(self.persistent.correct(read, wall), delay));
         Ok(())
     }
 
@@ -115,14 +120,7 @@ impl Timekeeper {
     #[doc(alias = "timekeeping_max_deferment")]
     #[must_use]
     pub fn max_idle_ns(&self) -> u64 {
-        let half = self.clocksource.mask() >> 1;
-        let cycles = half.saturating_sub(half >> 3);
-        // Below 2^63 * 10^9; the rate is not 0.
-        let nanos = u128::from(cycles)
-            .wrapping_mul(u128::from(NANOS_PER_SEC))
-            .checked_div(u128::from(self.clocksource.hz()))
-            .unwrap_or(0);
-        u64::try_from(nanos).unwrap_or(u64::MAX)
+        self.clocksource.max_idle_ns()
     }
 
     /// The next tick is `expected_ns` away, or nobody knows how far (`None`).
@@ -132,19 +130,21 @@ impl Timekeeper {
     pub fn enter_idle(&mut self, now_cycles: u64, expected_ns: Option<u64>) -> Result<Idle, Error> {
         self.running()?;
         self.forward(now_cycles);
-        self.steer();
         if expected_ns.is_some_and(|expected| expected <= self.max_idle_ns()) {
+            self.steer();
             return Ok(Idle::Served);
         }
-        self.trust = Trust::Withdrawn;
+        self.stop(|ahead| Trust::Withdrawn { ahead });
         Ok(Idle::Withdrawn)
     }
 
     /// Goes on from `now_cycles`, whatever the counter was before: after an idle period for which
     /// it was withdrawn, after a step of the counter, after a gap longer than half of its range.
     ///
-    /// All clocks move on by `elapsed` since the last update, as another clock has measured it; 0
-    /// if nobody knows.
+    /// All clocks move on by `elapsed`, the time since the last update as another clock has measured
+    /// it; 0 if nobody knows. It has to be at least what the old page has shown to readers, or they
+    /// see a step back: after [`enter_idle`](Self::enter_idle) withdrew the counter any value will
+    /// do, after a gap it is the true time, and after a step back of the counter anything from 0.
     ///
     /// # Errors
     /// [`Error::Nanos`], [`Error::Negative`], [`Error::Suspended`].
@@ -152,7 +152,11 @@ impl Timekeeper {
         if self.trust == Trust::Suspended {
             return Err(Error::Suspended);
         }
-        let elapsed = not_negative(elapsed)?;
+        let mut elapsed = not_negative(elapsed)?;
+        if let Trust::Withdrawn { ahead } = self.trust {
+            let zero = Time { secs: 0, nanos: 0 };
+            elapsed = minus(elapsed, ahead).max(zero);
+        }
         self.trust = Trust::Running;
         self.cycle_last = now_cycles & self.clocksource.mask();
         let shift = self.shift();
@@ -160,6 +164,16 @@ impl Timekeeper {
         self.advance_xtime(shifted(elapsed, shift));
         self.steer();
         Ok(())
+    }
+
+    /// Stops the clocks at the last counter value of which a reader of the old page may have made a
+    /// time; how much later that is than the counter value that the kernel read.
+    fn stop(&mut self, why: impl FnOnce(Time) -> Trust) -> Time {
+        let before = self.monotonic().time(self.shift());
+        self.pass(self.delay_cycles);
+        let delay = minus(self.monotonic().time(self.shift()), before);
+        self.trust = why(delay);
+        delay
     }
 
     fn time_slept(&self, now_cycles: u64, persistent: Option<Time>) -> Slept {

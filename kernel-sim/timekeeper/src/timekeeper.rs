@@ -44,7 +44,10 @@ pub(crate) enum Trust {
     /// It does.
     Running,
     /// It may have gone around before anybody looks again.
-    Withdrawn,
+    Withdrawn {
+        /// By how much the clocks were stopped ahead of the counter.
+        ahead: Time,
+    },
     /// The machine sleeps.
     Suspended,
 }
@@ -254,17 +257,22 @@ impl Timekeeper {
     /// Moves the clocks to `now_cycles` at the rates that the page has; how many cycles that was.
     #[doc(alias = "timekeeping_forward_now")]
     pub(crate) fn forward(&mut self, now_cycles: u64) -> u64 {
-        let scale = self.clocksource.scale();
-        let cycles = elapsed_cycles(now_cycles, self.cycle_last, scale.mask);
+        let cycles = elapsed_cycles(now_cycles, self.cycle_last, self.clocksource.mask());
+        self.pass(cycles);
+        cycles
+    }
+
+    /// Lets `cycles` go by, at the rates that the page has.
+    pub(crate) fn pass(&mut self, cycles: u64) {
         if cycles == 0 {
-            return 0;
+            return;
         }
-        self.cycle_last = now_cycles & scale.mask;
+        let scale = self.clocksource.scale();
+        self.cycle_last = self.cycle_last.wrapping_add(cycles) & scale.mask;
         self.raw = self.raw.plus(product(cycles, scale.mult), scale.shift);
         self.ntp.elapsed(cycles, self.rates, scale.shift);
         self.account(cycles, self.mult);
         self.advance_xtime(product(cycles, self.mult));
-        cycles
     }
 
     /// Moves REALTIME, and with it the clocks that follow it, by `by` units of 2^-shift ns.
@@ -292,7 +300,7 @@ impl Timekeeper {
     pub(crate) const fn running(&self) -> Result<(), Error> {
         match self.trust {
             Trust::Running => Ok(()),
-            Trust::Withdrawn => Err(Error::Withdrawn),
+            Trust::Withdrawn { .. } => Err(Error::Withdrawn),
             Trust::Suspended => Err(Error::Suspended),
         }
     }

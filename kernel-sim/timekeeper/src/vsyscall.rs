@@ -15,7 +15,7 @@ impl Timekeeper {
         let mut values = PageValues {
             clock_mode: match self.trust {
                 Trust::Running => self.clocksource.mode(),
-                Trust::Withdrawn | Trust::Suspended => ClockMode::NONE,
+                Trust::Withdrawn { .. } | Trust::Suspended => ClockMode::NONE,
             },
             cycle_last: self.cycle_last,
             steered: Scale { mult: self.mult, ..raw },
