@@ -189,31 +189,44 @@ impl<C: Cells> Page<C> {
         Coarse { sec: base.sec.get(), nsec: base.nsec.get() }
     }
 
-    /// One attempt at a resolution; `None` if it failed or the page does not serve the clock.
+    /// One attempt at the resolution of a precise clock; `None` if it failed or the page does not
+    /// serve the clock.
     #[inline(always)] // the hot path: five loads
     #[must_use]
-    pub fn try_resolution(&self, slot: Slot) -> Option<u32> {
-        self.seq.attempt(|| self.load_resolution(slot)).stable()
+    pub fn try_precise_resolution(&self, slot: Slot) -> Option<u32> {
+        self.seq.attempt(|| self.load_resolution(&self.hrtimer_res, slot)).stable()
+    }
+
+    /// One attempt at the resolution of a coarse clock, as
+    /// [`try_precise_resolution`](Self::try_precise_resolution).
+    #[inline(always)] // the hot path: five loads
+    #[must_use]
+    pub fn try_coarse_resolution(&self, slot: Slot) -> Option<u32> {
+        self.seq.attempt(|| self.load_resolution(&self.coarse_res, slot)).stable()
     }
 
     /// The resolution of a clock in nanoseconds, or `None` if the page does not serve the clock.
     #[inline]
     #[must_use]
     pub fn resolution(&self, slot: Slot) -> Option<u32> {
-        self.seq.read(|| self.load_resolution(slot))
+        let coarse = ClockSet::COARSE.contains(slot.clock().set());
+        let resolution = if coarse { &self.coarse_res } else { &self.hrtimer_res };
+        self.seq.read(|| self.load_resolution(resolution, slot))
     }
 
     #[inline(always)] // three loads
-    fn load_resolution(&self, slot: Slot) -> Option<u32> {
+    fn load_resolution(&self, resolution: &C::U32, slot: Slot) -> Option<u32> {
         let base = self.base(slot);
-        let resolution = if ClockSet::COARSE.contains(slot.clock().set()) {
-            &self.coarse_res
-        } else {
-            &self.hrtimer_res
-        };
         let resolution = resolution.get();
-        let published = (base.sec.get() | base.nsec.get()) != 0;
-        (resolution != 0 && published).then_some(resolution)
+        if resolution == 0 {
+            core::hint::cold_path();
+            return None;
+        }
+        if base.sec.get() | base.nsec.get() == 0 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(resolution)
     }
 
     /// The timezone, or `None` if the page does not serve it.

@@ -1,7 +1,7 @@
 //! `clock_getres`.
 
-use datapage::ClockId;
 use datapage::snapshot::resolution_time;
+use datapage::{ClockId, Route, Slot};
 
 use crate::fallback::{fallback, register};
 use crate::platform::Platform;
@@ -14,9 +14,19 @@ use crate::user::{Spec, UserPtr};
 /// Those of the system call, for clocks that the page does not serve.
 #[inline(always)] // the exported function is this body
 pub fn clock_getres<P: Platform, S: Spec>(platform: &P, id: i32, res: UserPtr<S>) -> isize {
-    match ClockId(id).slot().and_then(|slot| platform.page().try_resolution(slot)) {
+    match quick(platform, ClockId(id)) {
         Some(resolution) => answer(res, resolution),
         None => slow(platform, id, res),
+    }
+}
+
+#[inline(always)] // the hot path
+fn quick<P: Platform>(platform: &P, clock: ClockId) -> Option<u32> {
+    match clock.route() {
+        Route::Steered(slot) => platform.page().try_precise_resolution(slot),
+        Route::Raw => platform.page().try_precise_resolution(Slot::MONOTONIC_RAW),
+        Route::Coarse(slot) => platform.page().try_coarse_resolution(slot),
+        Route::Kernel => None,
     }
 }
 
