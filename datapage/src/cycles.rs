@@ -69,7 +69,8 @@ pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
 #[inline]
 #[must_use]
 pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
-    if shifted >> 64 == 0 {
+    // A 32-bit image saves the short way's bytes where nobody is in a hurry.
+    if shifted >> 64 == 0 && cfg!(target_pointer_width = "64") {
         carry_narrow(secs, shifted, shift)
     } else {
         carry_wide(secs, shifted, shift)
@@ -131,7 +132,8 @@ const fn shift_right(value: u128, shift: u32) -> u128 {
 /// 10^9 is 2^9 * 1953125. After a shift by 9 the dividend has 55 bits, for which the multiplier
 /// `ceil(2^75 / 1953125)` gives the exact quotient (Granlund and Montgomery 1994, theorem 4.2; the
 /// tests compare it with a division at every boundary).
-#[inline(always)] // two multiplications
+#[cfg_attr(target_pointer_width = "64", inline(always))] // two multiplications
+#[cfg_attr(not(target_pointer_width = "64"), cold, inline)] // seven: one copy, out of line
 #[must_use]
 #[allow(clippy::cast_possible_truncation, reason = "the remainder is below 10^9")]
 #[allow(

@@ -81,6 +81,18 @@ impl Coarse {
         cycles::carry_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
     }
 
+    /// The same as a precise clock that stands still, so that one piece of code can finish both;
+    /// `None` if the clock is unpublished.
+    #[inline(always)] // two tests
+    #[must_use]
+    pub fn standing_still(&self) -> Option<Precise> {
+        if (self.sec | self.nsec) == 0 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(Precise { cycles: 0, mult: 0, shift: 0, sec: self.sec, nsec: self.nsec })
+    }
+
     /// Nanoseconds since zero; `None` as [`time`](Self::time), or if an `i64` cannot hold them
     /// without carrying first.
     #[inline(always)] // two tests
@@ -116,6 +128,17 @@ impl<C: Cells> Page<C> {
         let [_, raw] = &self.cs;
         let base = self.base(Slot::MONOTONIC_RAW);
         self.seq.attempt(|| self.load_precise(raw, base, read_counter)).stable()
+    }
+
+    /// Both of the above in one piece of code, for machines where it is short of space.
+    #[inline(always)] // the hot path
+    pub fn try_precise(
+        &self,
+        slot: Slot,
+        read_counter: impl Fn(ClockMode) -> Option<u64>,
+    ) -> Option<Precise> {
+        let (scale, base) = (self.scale(slot), self.base(slot));
+        self.seq.attempt(|| self.load_precise(scale, base, read_counter)).stable()
     }
 
     /// A precise clock with the counter, or `None` if it cannot be served.

@@ -1,11 +1,10 @@
 //! `clock_gettime`.
 
-use datapage::{ClockId, Route, Time};
+use datapage::{ClockId, Time};
 
-use crate::do_coarse::do_coarse;
-use crate::do_hres::{do_hres, do_hres_raw};
 use crate::fallback::{fallback, register};
 use crate::platform::Platform;
+use crate::quick;
 use crate::slow;
 use crate::user::{Spec, UserPtr};
 
@@ -19,19 +18,9 @@ use crate::user::{Spec, UserPtr};
 /// Those of the system call, for what the page cannot serve. A bad `ts` faults for a served clock.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
-    match quick(platform, ClockId(id)) {
+    match quick::time(platform, ClockId(id)) {
         Some(time) => answer(ts, time),
         None => slow(platform, id, ts),
-    }
-}
-
-#[inline(always)] // the hot path
-fn quick<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
-    match clock.route() {
-        Route::Steered(slot) => do_hres(platform, slot)?.quick_time(),
-        Route::Raw => do_hres_raw(platform)?.quick_time(),
-        Route::Coarse(slot) => do_coarse(platform, slot)?.time(),
-        Route::Kernel => None,
     }
 }
 

@@ -3,12 +3,11 @@
 use core::mem::MaybeUninit;
 
 use datapage::cycles::nanos_of;
-use datapage::{ClockId, NANOS_PER_SEC, Route, Time};
+use datapage::{ClockId, NANOS_PER_SEC, Time};
 
-use crate::do_coarse::do_coarse;
-use crate::do_hres::{do_hres, do_hres_raw};
 use crate::fallback::{Call, fallback, register};
 use crate::platform::Platform;
+use crate::quick;
 use crate::slow;
 use crate::user::{TimeSpec, UserPtr};
 
@@ -25,19 +24,15 @@ const MAX_ERRNO: i64 = 4095;
 /// `-EOVERFLOW` for a time that an `i64` cannot hold, else those of `clock_gettime`.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime_ns<P: Platform>(platform: &P, id: i32) -> i64 {
-    match quick(platform, ClockId(id)) {
+    if cfg!(not(target_pointer_width = "64")) {
+        return match quick::time(platform, ClockId(id)) {
+            Some(time) => of_time(time),
+            None => slow(platform, id),
+        };
+    }
+    match quick::nanos(platform, ClockId(id)) {
         Some(nanos) => encode(nanos),
         None => slow(platform, id),
-    }
-}
-
-#[inline(always)] // the hot path
-fn quick<P: Platform>(platform: &P, clock: ClockId) -> Option<i64> {
-    match clock.route() {
-        Route::Steered(slot) => do_hres(platform, slot)?.quick_nanos(),
-        Route::Raw => do_hres_raw(platform)?.quick_nanos(),
-        Route::Coarse(slot) => do_coarse(platform, slot)?.quick_nanos(),
-        Route::Kernel => None,
     }
 }
 
@@ -60,7 +55,8 @@ fn encode(nanos: i64) -> i64 {
     nanos
 }
 
-#[inline]
+#[cold]
+#[inline] // as `slow`
 fn of_time(time: Time) -> i64 {
     nanos_of(time).map_or(-EOVERFLOW, encode)
 }

@@ -1,10 +1,10 @@
 //! `gettimeofday`.
 
-use datapage::{Slot, Time, TimeZone};
+use datapage::{ClockId, Slot, Time, TimeZone};
 
-use crate::do_hres::do_hres;
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
+use crate::quick;
 use crate::slow::{self, Reading, kernel_page};
 use crate::user::{Timezone, UserPtr, Val};
 
@@ -22,7 +22,7 @@ pub fn gettimeofday<P: Platform, V: Val>(
 ) -> isize {
     if !tv.is_null()
         && tz.is_null()
-        && let Some(time) = do_hres(platform, Slot::REALTIME).and_then(|read| read.quick_time())
+        && let Some(time) = quick::time(platform, ClockId::REALTIME)
     {
         answer(tv, time);
         return 0;

@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `clock_gettime.rs` and so on | one exported call each |
+//! | `quick.rs`, `slow.rs` | one attempt, and everything that it cannot do |
 //! | `do_hres.rs`, `do_coarse.rs` | the two ways to read a clock, in one quick attempt |
 //! | `slow.rs` | whatever one attempt cannot do: retries, time namespaces, long gaps |
 //! | `fallback.rs` | the one way out for whatever the page cannot serve |
@@ -32,6 +33,7 @@ mod fallback;
 mod getcpu;
 mod gettimeofday;
 mod platform;
+mod quick;
 mod slow;
 mod time;
 mod user;

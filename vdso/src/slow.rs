@@ -5,7 +5,7 @@
 //! is at work, pages of a time namespace, gaps of hours since the last update. Keeping it out of
 //! the exported functions is what lets those run without saving a register.
 
-use datapage::{ClockSet, Page, Slot, Time, TimeZone};
+use datapage::{ClockId, ClockSet, Page, Slot, Time, TimeZone};
 
 use crate::platform::Platform;
 
@@ -22,18 +22,25 @@ pub(crate) struct Reading {
 pub(crate) fn read<P: Platform>(platform: &P, slot: Slot) -> Option<Reading> {
     let offset = platform.page().namespace_offset(slot);
     let page = kernel_page(platform);
-    let (time, zone) = if ClockSet::COARSE.contains(slot.clock().set()) {
-        (page.coarse(slot)?.time()?, None)
+    let (precise, zone) = if ClockSet::COARSE.contains(slot.clock().set()) {
+        (page.coarse(slot)?.standing_still()?, None)
     } else {
         let counter = |mode| platform.counter(mode);
-        let (precise, zone) = page.precise_with_timezone(slot, counter)?;
-        (precise.time()?, zone)
+        page.precise_with_timezone(slot, counter)?
     };
+    let time = precise.time()?;
     let time = match offset {
         Some(offset) => offset.apply(time)?,
         None => time,
     };
     Some(Reading { time, zone })
+}
+
+/// The resolution of a clock in nanoseconds; `None` means fallback.
+#[cold]
+#[inline] // as `read`
+pub(crate) fn resolution<P: Platform>(platform: &P, clock: ClockId) -> Option<u32> {
+    clock.slot().and_then(|slot| kernel_page(platform).resolution(slot))
 }
 
 /// The page that the timekeeper writes, be it behind a namespace's or not.

@@ -19,7 +19,8 @@ pub fn time<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
     }
 }
 
-#[cold]
+// Two words are no single load: on 32-bit machines this is the only way, and no detour.
+#[cfg_attr(target_pointer_width = "64", cold)]
 #[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
 fn slow<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
     match kernel_page(platform).realtime_seconds() {

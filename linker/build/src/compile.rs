@@ -45,7 +45,7 @@ pub(crate) fn object(recipe: &Recipe<'_>) -> Result<PathBuf> {
         .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
         .context("neither CARGO_HOME nor HOME is set")?;
     let mut flags = vec![
-        "-Crelocation-model=pic".to_owned(),
+        format!("-Crelocation-model={}", target.relocation_model),
         // A jump table is read-only data with addresses, or relative ones behind an indirect jump.
         "-Cjump-tables=no".to_owned(),
         // The loops of an image are retries: their second copy would only cost cache.
@@ -56,6 +56,12 @@ pub(crate) fn object(recipe: &Recipe<'_>) -> Result<PathBuf> {
         format!("--remap-path-prefix={}=/cargo", home.display()),
         format!("--remap-path-prefix={}=/uvdso", root.display()),
     ];
+    if target.small {
+        // Behind the profile's own level on the command line, so it is the one that counts. With a
+        // frame pointer, pushing arguments needs no row in the unwind tables.
+        flags.push("-Copt-level=s".to_owned());
+        flags.push("-Cforce-frame-pointers=yes".to_owned());
+    }
     flags.extend(target.flags().into_iter().map(str::to_owned));
     let mut command = Command::new(cargo);
     for (name, _) in env::vars_os() {

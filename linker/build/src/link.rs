@@ -134,6 +134,7 @@ fn script_for(text: &str, target: &Target, slot_bytes: u32) -> String {
         target.versions.iter().map(|version| format!("\"{version}\" = ABSOLUTE(0); ")).collect();
     script
         .replace("VDSO_SLOT_BYTES", &slot_bytes.to_string())
+        .replace("VDSO_FUNCTION_ALIGN", &target.function_align.to_string())
         .replace("VDSO_PADDING", target.padding)
         .replace("VDSO_VERSIONS", versions.trim_end())
 }

@@ -22,6 +22,18 @@ pub struct Target {
     pub(crate) unwind: bool,
     /// What stands between functions, as the linker writes it: an instruction that traps.
     pub(crate) padding: &'static str,
+    /// The compiler's model of addresses.
+    ///
+    /// On i386 `pic` reserves a register for a table of addresses, loads it in each function that
+    /// calls another, and thereby asks for the table. With `static` an address of the program's own
+    /// would be an absolute one, which the link refuses; there is none, since all of them are
+    /// relative in `arch/x86.rs`.
+    pub(crate) relocation_model: &'static str,
+    /// Functions begin at multiples of so many bytes.
+    pub(crate) function_align: u32,
+    /// Whether the code is made small before it is made fast. On i386, where each value has two
+    /// registers' width and there are six registers, an image made fast has three pages.
+    pub(crate) small: bool,
     /// Flags of this architecture alone.
     pub(crate) flags: &'static [&'static str],
 }
@@ -37,6 +49,9 @@ pub static TARGETS: [Target; 5] = [
         entry: None,
         unwind: true,
         padding: "0xcccccccc", // int3
+        relocation_model: "pic",
+        function_align: 64,
+        small: false,
         flags: &[],
     },
     Target {
@@ -51,6 +66,9 @@ pub static TARGETS: [Target; 5] = [
         padding: "0x00000000", // udf #0
         // x18 may be a platform's own (Linux's shadow call stack); landing pads let a kernel map
         // the image as guarded pages.
+        relocation_model: "pic",
+        function_align: 64,
+        small: false,
         flags: &["-Zfixed-x18", "-Zbranch-protection=bti"],
     },
     Target {
@@ -62,6 +80,9 @@ pub static TARGETS: [Target; 5] = [
         entry: None,
         unwind: true,
         padding: "0x00000000", // c.unimp
+        relocation_model: "pic",
+        function_align: 64,
+        small: false,
         flags: &[],
     },
     Target {
@@ -73,6 +94,9 @@ pub static TARGETS: [Target; 5] = [
         entry: None,
         unwind: false,
         padding: "0xf000f0e7", // udf #0, the bytes in memory order
+        relocation_model: "pic",
+        function_align: 64,
+        small: false,
         flags: &[],
     },
     Target {
@@ -84,6 +108,9 @@ pub static TARGETS: [Target; 5] = [
         entry: Some("__kernel_vsyscall"),
         unwind: true,
         padding: "0xcccccccc", // int3
+        relocation_model: "static",
+        function_align: 16,
+        small: true,
         flags: &[],
     },
 ];

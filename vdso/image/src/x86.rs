@@ -1,10 +1,13 @@
 //! i386: entering the kernel, returning from signal handlers, and the address of the code.
 
+// All of it is in one section, in this order: behind `__kernel_vsyscall`, which is called, there are
+// functions that are not, so whoever patches it (over up to 35 bytes) breaks nothing else.
+
 // `__kernel_vsyscall` is the image's entry point (AT_SYSINFO points to it): programs call it instead
 // of `int 0x80`. Here it is that instruction and nothing else, whatever the CPU: registers are those
 // of `int 0x80`, and nothing is pushed.
 core::arch::global_asm!(
-    ".pushsection .text.__kernel_vsyscall, \"ax\", %progbits",
+    ".pushsection .text.entry, \"ax\", %progbits",
     ".balign 16",
     ".globl __kernel_vsyscall",
     ".type __kernel_vsyscall, %function",
@@ -12,6 +15,8 @@ core::arch::global_asm!(
     ".cfi_startproc",
     "int 0x80",
     "ret",
+    // What is shorter than 16 bytes is not patched at all.
+    ".fill 13, 1, 0xcc",
     ".cfi_endproc",
     ".size __kernel_vsyscall, . - __kernel_vsyscall",
     ".popsection",
@@ -19,7 +24,7 @@ core::arch::global_asm!(
 
 // `vdso::arch::data_page` calls this to learn where it is.
 core::arch::global_asm!(
-    ".pushsection .text.vdso_return_address, \"ax\", %progbits",
+    ".pushsection .text.entry, \"ax\", %progbits",
     ".balign 16",
     ".globl vdso_return_address",
     ".hidden vdso_return_address",
@@ -59,7 +64,7 @@ core::arch::global_asm!(
     "uvdso_saved 7, \\context + 16",
     "uvdso_saved 8, \\context + 56",
     ".endm",
-    ".pushsection .text.__kernel_sigreturn, \"ax\", %progbits",
+    ".pushsection .text.entry, \"ax\", %progbits",
     ".balign 16",
     ".fill 15, 1, 0x90",
     ".cfi_startproc",
@@ -76,7 +81,7 @@ core::arch::global_asm!(
     ".cfi_endproc",
     ".size __kernel_sigreturn, . - __kernel_sigreturn",
     ".popsection",
-    ".pushsection .text.__kernel_rt_sigreturn, \"ax\", %progbits",
+    ".pushsection .text.entry, \"ax\", %progbits",
     ".balign 16",
     ".fill 15, 1, 0x90",
     ".cfi_startproc",
