@@ -3,13 +3,15 @@
 //! # The multiplier
 //!
 //! NTP wants a rate of `w` units of 2^-32 of a multiplier; a page holds whole multipliers. So the
-//! clock runs at one of the two neighbours of `w`, and the timekeeper keeps an exact account of how
-//! far it is behind what NTP wants. Behind, it takes the upper neighbour, ahead, the lower one: the
-//! distance stays below what one unit makes over the longest time without a tick. For a 2.4 GHz
-//! counter a unit is 0.14 ppm, 0.6 ns in a 4 ms tick.
+//! timekeeper keeps an exact account of how far the clock is behind what NTP wants, and the clock
+//! runs at one of the neighbours of `w`: behind, at the one above; ahead, at the one below. Where
+//! `w` is a whole number there is none below, and a clock that got ahead would stay so; one that is
+//! ahead by more than a threshold therefore takes the next one down.
 //!
-//! Where `w` is a whole number, both neighbours are `w`, and a clock that got ahead would stay so.
-//! If it is ahead by more than the threshold, it takes the one below.
+//! The distance stays below what two units make over the longest time without a tick. For a 2.4
+//! GHz counter a unit is 0.14 ppm, 0.6 ns in a 4 ms tick. A stronger correction would bring a clock
+//! back sooner after a long gap, but it would also go on through the next gap that nobody foresaw,
+//! and be wrong by more in the other direction.
 //!
 //! # The meeting point
 //!

@@ -282,8 +282,6 @@ impl Machine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn no_clock_goes_back_whatever_happens_while_counters_agree(
         origins in any::<[u64; 4]>(),
