@@ -10,6 +10,8 @@ use libc::timespec;
 
 use crate::callee::Callee;
 use crate::clock;
+use crate::rounds::{Plan, interleave};
+use crate::subject;
 
 /// Why nothing can be measured here.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +38,8 @@ pub enum SetupError {
 pub struct Setup<'m> {
     /// Our image in the architecture's usual counter mode.
     pub counter: Kernel<'m>,
-    /// Our image with the counter read by `rdtscp`.
-    pub rdtscp: Kernel<'m>,
+    /// Our image with the counter read by `rdtscp`, if the CPU has it.
+    pub rdtscp: Option<Kernel<'m>>,
     /// Our image without a counter: the precise clocks fall back.
     pub none: Kernel<'m>,
     /// The host's vDSO.
@@ -46,14 +48,15 @@ pub struct Setup<'m> {
     pub cpu: usize,
     /// Another CPU, for writers, if there is one.
     pub other_cpu: Option<usize>,
+    rdtscp_is_faster: bool,
 }
 
-impl Setup<'_> {
+impl<'m> Setup<'m> {
     /// Maps and publishes everything, keeps the thread on one CPU, and calls `measure`.
     ///
     /// # Errors
     /// What is missing on this machine.
-    pub fn with<R>(measure: impl FnOnce(&Setup<'_>) -> R) -> Result<R, SetupError> {
+    pub fn with<R>(measure: impl for<'a> FnOnce(&Setup<'a>) -> R) -> Result<R, SetupError> {
         let cpus = clock::cpus().map_err(SetupError::Pin)?;
         let features = getcpu_features(&cpus);
         // The last CPU: the first one gets the machine's interrupts more often than not.
@@ -62,20 +65,56 @@ impl Setup<'_> {
         let host = Callee::host().ok_or(SetupError::NoHostVdso)?;
         let map = || MappedImage::new(&linker::SYSCALL).map_err(SetupError::Map);
         let (mut counter, mut rdtscp, mut none) = (map()?, map()?, map()?);
-        let setup = Setup {
+        let rdtscp = if has_rdtscp() {
+            Some(Kernel::new(&mut rdtscp, ClockMode::RDTSCP, features)?)
+        } else {
+            None
+        };
+        let mut setup = Setup {
             counter: Kernel::new(&mut counter, ClockMode::COUNTER, features)?,
-            rdtscp: Kernel::new(&mut rdtscp, ClockMode::RDTSCP, features)?,
+            rdtscp,
             none: Kernel::new(&mut none, ClockMode::NONE, features)?,
             host,
             cpu,
             other_cpu: others.first().copied(),
+            rdtscp_is_faster: false,
         };
+        setup.rdtscp_is_faster = setup.is_rdtscp_faster();
         Ok(measure(&setup))
+    }
+
+    /// Our image in the mode that a writer should publish on this CPU.
+    ///
+    /// The rule: read a clock both ways in turns, when the machine starts, and take `rdtscp` if it
+    /// is the faster. Which one is depends on the CPU's design, not on its vendor or its features.
+    #[must_use]
+    pub fn chosen(&self) -> &Kernel<'m> {
+        match &self.rdtscp {
+            Some(rdtscp) if self.rdtscp_is_faster => rdtscp,
+            _ => &self.counter,
+        }
+    }
+
+    fn is_rdtscp_faster(&self) -> bool {
+        let monotonic = ClockId::MONOTONIC.0;
+        let loops = self.rdtscp.as_ref().and_then(|rdtscp| {
+            Some([
+                subject::clock_gettime(&rdtscp.callee(), monotonic)?,
+                subject::clock_gettime(&self.counter.callee(), monotonic)?,
+            ])
+        });
+        let plan = Plan { rounds: 31, samples: 5, sample_nanos: 10_000.0 };
+        loops.is_some_and(|mut loops| {
+            let ratio = interleave(&mut loops, &plan, || self.tick()).ratio(0, 1);
+            // Equal is for the instruction that every CPU has.
+            ratio.high < 1.0
+        })
     }
 
     /// Publishes the host's clocks on every page.
     pub fn tick(&self) {
-        for kernel in [&self.counter, &self.rdtscp, &self.none] {
+        let kernels = [&self.counter, &self.none];
+        for kernel in kernels.into_iter().chain(&self.rdtscp) {
             kernel.tick();
         }
     }
@@ -113,6 +152,12 @@ impl<'m> Kernel<'m> {
         kernel.values().validate().map_err(SetupError::Update)?;
         kernel.tick();
         Ok(kernel)
+    }
+
+    /// The mode that it publishes.
+    #[must_use]
+    pub fn mode(&self) -> ClockMode {
+        self.mode
     }
 
     /// The functions of the image above this page.
@@ -222,4 +267,11 @@ fn getcpu_features(cpus: &[usize]) -> Features {
 fn has_rdpid() -> bool {
     let highest = core::arch::x86_64::__cpuid(0).eax;
     highest >= 7 && core::arch::x86_64::__cpuid_count(7, 0).ecx & (1 << 22) != 0
+}
+
+/// Whether the CPU has RDTSCP (AMD APM volume 3, CPUID Fn8000_0001 EDX bit 27).
+fn has_rdtscp() -> bool {
+    const LEAF: u32 = 0x8000_0001;
+    core::arch::x86_64::__cpuid(0x8000_0000).eax >= LEAF
+        && core::arch::x86_64::__cpuid(LEAF).edx & (1 << 27) != 0
 }

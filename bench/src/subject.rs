@@ -149,28 +149,72 @@ pub fn clock_gettime_converted<'m>(callee: &Callee<'m>, id: c_int) -> Option<Sub
             // SAFETY: the callee is mapped, `ts` is alive.
             black_box(unsafe { call(id, &raw mut ts) });
             // The loads are real: the call may have written `ts`.
-            let nanos = ts.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(ts.tv_nsec);
-            sum = sum.wrapping_add(black_box(nanos));
+            sum = sum.wrapping_add(black_box(nanos_of(&ts)));
         }
         black_box(sum);
     }))
 }
 
-/// The system call itself: number and the first two arguments, of which the second is where a
-/// structure of up to 16 bytes goes.
+/// The machine's libc and the caller's conversion to nanoseconds, summed up.
 #[must_use]
-pub fn syscall(number: libc::c_long, first: Option<c_int>) -> Subject<'static> {
+pub fn libc_converted(id: c_int) -> Subject<'static> {
+    Subject::new("libc and conversion", move |calls| {
+        let mut ts = EMPTY;
+        let mut sum = 0_i64;
+        for _ in 0..calls {
+            // SAFETY: `ts` is alive.
+            black_box(unsafe { libc::clock_gettime(id, &raw mut ts) });
+            sum = sum.wrapping_add(black_box(nanos_of(&ts)));
+        }
+        black_box(sum);
+    })
+}
+
+/// The system call and the caller's conversion to nanoseconds, summed up.
+#[must_use]
+pub fn syscall_converted(id: c_int) -> Subject<'static> {
+    Subject::new("system call and conversion", move |calls| {
+        let mut ts = EMPTY;
+        let mut sum = 0_i64;
+        for _ in 0..calls {
+            // SAFETY: `ts` is alive.
+            black_box(unsafe { libc::syscall(libc::SYS_clock_gettime, id, &raw mut ts) });
+            sum = sum.wrapping_add(black_box(nanos_of(&ts)));
+        }
+        black_box(sum);
+    })
+}
+
+#[inline]
+fn nanos_of(ts: &timespec) -> i64 {
+    ts.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(ts.tv_nsec)
+}
+
+/// What a system call gets: a clock's id or nothing, and places for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// An id, then a structure of two words.
+    Clock(c_int),
+    /// A structure of two words, then null.
+    Structure,
+    /// Two words, then null.
+    TwoWords,
+}
+
+/// The system call itself, without a wrapper.
+#[must_use]
+pub fn syscall(number: libc::c_long, arguments: Arguments) -> Subject<'static> {
     Subject::new("system call", move |calls| {
         let mut out = [0_u64; 2];
         for _ in 0..calls {
-            // With an id in front, the structure is the second argument, else the first.
-            let pointer = out.as_mut_ptr();
-            let (a, b) = match first {
-                Some(id) => (i64::from(id), pointer),
-                None => (pointer.expose_provenance().cast_signed() as i64, null_mut()),
+            let first = (&raw mut out).expose_provenance();
+            let (a, b) = match arguments {
+                Arguments::Clock(id) => (register(id), first),
+                Arguments::Structure => (first, 0),
+                Arguments::TwoWords => (first, first + size_of::<u64>()),
             };
             let answer: i64;
-            // SAFETY: the calls that are measured write at most 16 bytes through their pointer.
+            // SAFETY: the calls that are measured write two words at most, which `out` has.
             unsafe {
                 asm!("syscall", inlateout("rax") number => answer, in("rdi") a, in("rsi") b,
                      in("rdx") 0, lateout("rcx") _, lateout("r11") _, options(nostack));
@@ -179,6 +223,11 @@ pub fn syscall(number: libc::c_long, first: Option<c_int>) -> Subject<'static> {
         }
         black_box(out);
     })
+}
+
+/// A C `int` in a register.
+fn register(value: c_int) -> usize {
+    (value as isize).cast_unsigned()
 }
 
 /// The ordered counter read alone, without a call: what no clock can be faster than.

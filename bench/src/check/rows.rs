@@ -1,15 +1,15 @@
 //! The promises, row by row.
 
 use datapage::ClockId;
-use std::arch::x86_64::{_mm_clflush, _mm_mfence};
+use datapage::layout::DATA_BYTES;
 
+use crate::calls::{self, Call};
 use crate::check::Row;
-use crate::clock;
+use crate::cold;
 use crate::rounds::{Measured, Plan, interleave};
 use crate::setup::{Kernel, Setup};
-use crate::statistics;
 use crate::subject::{self, Subject};
-use crate::writer::Publisher;
+use crate::writer::{Pace, Publisher};
 
 const PRECISE: [(&str, ClockId); 5] = [
     ("REALTIME", ClockId::REALTIME),
@@ -51,7 +51,7 @@ fn row<'m>(
 
 /// Our image beside the host's vDSO, call by call.
 fn against_host<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
-    let (ours, host) = (setup.counter.callee(), setup.host);
+    let (ours, host) = (setup.chosen().callee(), setup.host);
     let mut rows = Vec::new();
     let mut add = |name: String, target, pair: Box<dyn Fn() -> Option<[Subject<'m>; 2]> + 'm>| {
         rows.extend(row(setup, name, "host vDSO", Some(target), pair));
@@ -85,7 +85,7 @@ fn both<'m>([a, b]: [Option<Subject<'m>>; 2]) -> Option<[Subject<'m>; 2]> {
 
 /// Our image beside what the machine can do at best, and beside itself.
 fn against_the_machine<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
-    let (ours, rdtscp) = (setup.counter.callee(), setup.rdtscp.callee());
+    let ours = setup.counter.callee();
     let mut rows = Vec::new();
     for (name, clock) in PRECISE {
         rows.extend(row(
@@ -98,21 +98,21 @@ fn against_the_machine<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
             },
         ));
     }
-    let monotonic = libc::CLOCK_MONOTONIC;
-    rows.extend(row(
-        setup,
-        "clock_gettime MONOTONIC in RDTSCP mode".to_owned(),
-        "bare rdtscp",
-        None,
-        move || both([subject::clock_gettime(&rdtscp, monotonic), Some(subject::bare_rdtscp())]),
-    ));
-    rows.extend(row(
-        setup,
-        "clock_gettime MONOTONIC in RDTSCP mode".to_owned(),
-        "COUNTER mode",
-        None,
-        move || both([&rdtscp, &ours].map(|callee| subject::clock_gettime(callee, monotonic))),
-    ));
+    let monotonic = ClockId::MONOTONIC.0;
+    if let Some(rdtscp) = setup.rdtscp.as_ref().map(Kernel::callee) {
+        let name = "clock_gettime MONOTONIC in RDTSCP mode";
+        rows.extend(row(setup, name.to_owned(), "bare rdtscp", None, move || {
+            both([subject::clock_gettime(&rdtscp, monotonic), Some(subject::bare_rdtscp())])
+        }));
+        let pair = move || both([&rdtscp, &ours].map(|c| subject::clock_gettime(c, monotonic)));
+        rows.extend(row(setup, name.to_owned(), "COUNTER mode", None, pair));
+        let host = setup.host;
+        let pair = move || both([&rdtscp, &host].map(|c| subject::clock_gettime(c, monotonic)));
+        rows.extend(row(setup, name.to_owned(), "host vDSO", None, pair));
+    }
+    let pair = move || both([&ours, &setup.host].map(|c| subject::clock_gettime(c, monotonic)));
+    let name = "clock_gettime MONOTONIC in COUNTER mode".to_owned();
+    rows.extend(row(setup, name, "host vDSO", None, pair));
     rows.extend(row(
         setup,
         "clock_gettime_ns REALTIME".to_owned(),
@@ -134,7 +134,7 @@ fn against_the_machine<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
         move || {
             both([
                 subject::clock_gettime(&ours, unserved),
-                Some(subject::syscall(libc::SYS_clock_gettime, Some(unserved))),
+                Some(calls::through_syscall(Call::Gettime(unserved))),
             ])
         },
     ));
@@ -156,34 +156,15 @@ fn cold<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
     clocks.filter_map(row_of).collect()
 }
 
-/// Single reads, each after the page's lines left the caches; the median of them, less what timing
-/// nothing takes.
 fn cold_read<'m>(kernel: &'m Kernel<'_>, clock: ClockId) -> Option<Subject<'m>> {
-    let callee = kernel.callee();
-    let call = callee.functions().clock_gettime?;
-    let page: *const datapage::Page = kernel.image().page();
-    Some(Subject::timed("cold read", move |calls| {
+    let call = kernel.callee().functions().clock_gettime?;
+    let page: *const u8 = std::ptr::from_ref(kernel.image().page()).cast();
+    let read = move || {
         let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut reads = Vec::new();
-        let mut nothing = Vec::new();
-        for _ in 0..calls {
-            // SAFETY: the callee is mapped, `ts` is alive. It makes the code itself warm.
-            unsafe { call(clock.0, &raw mut ts) };
-            for line in (0..datapage::layout::DATA_BYTES).step_by(64) {
-                // SAFETY: flushing a line of a mapped page changes no memory.
-                unsafe { _mm_clflush(page.cast::<u8>().wrapping_add(line)) };
-            }
-            // SAFETY: a fence.
-            unsafe { _mm_mfence() };
-            let start = clock::cycles();
-            // SAFETY: as above.
-            unsafe { call(clock.0, &raw mut ts) };
-            reads.push((clock::cycles() - start) as f64);
-            let start = clock::cycles();
-            nothing.push((clock::cycles() - start) as f64);
-        }
-        (statistics::median(&reads) - statistics::median(&nothing)) * f64::from(calls)
-    }))
+        // SAFETY: the image stays mapped as long as `kernel` is borrowed, and `ts` is alive.
+        std::hint::black_box(unsafe { call(clock.0, &raw mut ts) });
+    };
+    Some(cold::read("cold read", page, DATA_BYTES, read))
 }
 
 /// Reading while a writer publishes, and the writer itself.
@@ -217,11 +198,11 @@ fn writer<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
 /// the median of shorter ones would be one that met no publication.
 fn beside_a_writer(setup: &Setup<'_>, cpu: usize, plan: &Plan) -> Measured {
     const PERIODS: f64 = 1.25;
-    const PERIOD_NANOS: u32 = 1_000_000;
-    let plan = Plan { sample_nanos: PERIODS * f64::from(PERIOD_NANOS), samples: 5, ..*plan };
+    let pace = Pace::per_second(1000);
+    let plan = Plan { sample_nanos: PERIODS * pace.nanos(), samples: 5, ..*plan };
     let kernel = &setup.counter;
     std::thread::scope(|scope| {
-        let publisher = Publisher::spawn(scope, cpu, PERIOD_NANOS, || kernel.tick());
+        let publisher = Publisher::spawn(scope, cpu, pace, || kernel.tick());
         let reader = |publishes| {
             let mut reader = subject::clock_gettime(&kernel.callee(), libc::CLOCK_MONOTONIC)?;
             let publisher = &publisher;

@@ -1,11 +1,17 @@
-//! `kernel-sim bench`.
+//! `kernel-sim bench`: the measurements of the library `bench`, printed.
 
+mod check;
+mod progress;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use bench::check::{self, Outcome, Verdict};
-use bench::rounds::Plan;
+use bench::report::{Effort, Report};
 use bench::setup::Setup;
+use bench::tables::Table;
+
+use self::progress::Bars;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -13,91 +19,93 @@ pub(crate) struct Arguments {
     /// Measure the promised ratios; exit 1 if one is broken, 3 if the machine is too noisy to say.
     #[arg(long)]
     check: bool,
-    /// Only rows whose name, as in `getcpu vs host vDSO`, contains this text.
+    /// With --check: only rows whose name, as in `getcpu vs host vDSO`, contains this text.
     #[arg(long, value_name = "TEXT", requires = "check")]
     rows: Option<String>,
+    /// Measure one table: vdsotest, vdsotest-rate, getres, getns, clocks, layout, peers or scale;
+    /// without it, all of them.
+    #[arg(long, value_name = "NAME", conflicts_with = "check")]
+    table: Option<Table>,
     /// Fewer and shorter samples.
     #[arg(long)]
     quick: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Draw each table into this directory as SVG.
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    svg: Option<PathBuf>,
 }
-
-/// Too noisy to say.
-const NOISY: u8 = 3;
 
 /// Runs the measurements that were asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if cfg!(debug_assertions) && !arguments.json {
-        eprintln!("kernel-sim: this is a debug build; the measured loops are slow, use --release");
+    if let Some(directory) = &arguments.svg {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("creating the directory {}", directory.display()))?;
     }
-    if !arguments.check {
-        bail!("nothing to measure; say --check");
-    }
-    Setup::with(|setup| check(setup, arguments)).context("preparing to measure")?
+    Setup::with(|setup| {
+        if arguments.check { check::run(setup, arguments) } else { tables(setup, arguments) }
+    })
+    .context("preparing to measure")?
 }
 
-fn check(setup: &Setup<'_>, arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let plan = if arguments.quick {
-        Plan { rounds: 31, samples: 5, sample_nanos: 10_000.0 }
-    } else {
-        Plan { rounds: 201, samples: 7, sample_nanos: 20_000.0 }
-    };
-    let pattern = arguments.rows.as_deref().unwrap_or("");
-    let mut rows = check::rows::all(setup);
-    let full_name = |row: &check::Row<'_>| format!("{} vs {}", row.name, row.against);
-    let names: Vec<String> = rows.iter().map(full_name).collect();
-    rows.retain(|row| full_name(row).contains(pattern));
-    if rows.is_empty() {
-        bail!("no row contains `{pattern}`; rows are:\n  {}", names.join("\n  "));
-    }
-    let mut outcomes = Vec::new();
+/// Measures tables and prints each as soon as it is done.
+fn tables(setup: &Setup<'_>, arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
+    let tables = arguments.table.map_or_else(|| Table::ALL.to_vec(), |table| vec![table]);
     if !arguments.json {
-        println!(
-            "{:<58} {:<28} {:>7} {:>8} {:>7} {:>15} {:>7}  verdict",
-            "measured", "against", "ns", "ns", "ratio", "95 % interval", "target"
-        );
+        println!("{}\n", machine(setup));
     }
-    for row in rows {
-        let outcome = row.run(&plan);
+    let mut reports = Vec::new();
+    for table in tables {
+        let report = table.measure(setup, effort, &Bars::new());
         if !arguments.json {
-            print_row(&outcome);
+            print(&report);
         }
-        outcomes.push(outcome);
+        if let Some(directory) = &arguments.svg {
+            for chart in &report.charts {
+                let path = chart.draw(directory)?;
+                eprintln!("drawn: {}", path.display());
+            }
+        }
+        reports.push(report);
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&outcomes)?);
+        let output = serde_json::json!({ "machine": machine(setup), "tables": reports });
+        println!("{}", serde_json::to_string_pretty(&output)?);
     }
-    let named = |verdict| -> Vec<&str> {
-        let of_verdict = outcomes.iter().filter(|outcome| outcome.verdict == verdict);
-        of_verdict.map(|outcome| &*outcome.name).collect()
-    };
-    let (failed, noisy) = (named(Verdict::Fail), named(Verdict::Inconclusive));
-    if !noisy.is_empty() {
-        eprintln!("kernel-sim: too noisy to say: {}", noisy.join(", "));
+    if reports.is_empty() {
+        bail!("nothing was measured");
     }
-    if !failed.is_empty() {
-        eprintln!("kernel-sim: above the target: {}", failed.join(", "));
-        return Ok(ExitCode::FAILURE);
-    }
-    if noisy.is_empty() { Ok(ExitCode::SUCCESS) } else { Ok(ExitCode::from(NOISY)) }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn print_row(outcome: &Outcome) {
-    let Outcome { name, against, nanos, against_nanos, ratio, target, verdict, .. } = outcome;
-    let target = target.map_or_else(|| "-".to_owned(), |target| format!("{target:.2}"));
-    let verdict = match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "FAIL",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Reported => "reported",
+fn print(report: &Report) {
+    println!("{}\n", report.title);
+    print!("{}", report.text);
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    println!();
+}
+
+/// What the numbers depend on.
+fn machine(setup: &Setup<'_>) -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("an unknown CPU", |rest| rest.trim_start_matches([' ', '\t', ':']));
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mode = if setup.chosen().mode() == setup.counter.mode() {
+        "COUNTER (lfence; rdtsc)"
+    } else {
+        "RDTSCP"
     };
-    println!(
-        "{name:<58} {against:<28} {:>7.2} {:>8.2} {:>7.3} {:>15} {target:>7}  {verdict}",
-        nanos.median,
-        against_nanos.median,
-        ratio.median,
-        format!("{:.3} - {:.3}", ratio.low, ratio.high),
-    );
+    format!(
+        "{model}, Linux {}, measured on CPU {}, counter {:.0} MHz, page in mode {mode}",
+        release.trim(),
+        setup.cpu,
+        1e3 / bench::clock::nanos_per_cycle(),
+    )
 }

@@ -1,0 +1,111 @@
+//! A hundred million reads of the wall clock in nanoseconds: a `timespec` that the caller
+//! converts, or a register.
+//!
+//! The two programs that this reproduces ran one after the other, each for as long as it took.
+//! Here the loops take turns of a hundred thousand calls, and the seconds are those of all turns
+//! at the median turn: the sum would belong to whoever interrupted most.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::Bench;
+use crate::chart::{Body, Chart};
+use crate::clock;
+use crate::report::{Effort, Report};
+use crate::rounds::Plan;
+use crate::statistics;
+use crate::subject::{self, Subject};
+
+/// Calls of a turn.
+const TURN: u32 = 100_000;
+
+pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
+    let calls: u64 = match bench.effort {
+        Effort::Quick => 2_000_000,
+        Effort::Full => 100_000_000,
+    };
+    let setup = bench.setup;
+    let ours = setup.chosen().callee();
+    let id = libc::CLOCK_REALTIME;
+    let mut loops: Vec<Subject<'_>> = [
+        subject::clock_gettime_converted(&ours, id).map(|s| s.named("gettimespec")),
+        subject::clock_gettime_ns(&ours, id).map(|s| s.named("getns")),
+        subject::clock_gettime_converted(&setup.host, id).map(|s| s.named("gettimespec (host)")),
+        Some(subject::libc_converted(id).named("gettimespec (libc)")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let turns = usize::try_from(calls / u64::from(TURN)).unwrap_or(1);
+    let mut seconds = take_turns(bench, &mut loops, turns);
+    // The system call is an order of magnitude slower: a tenth of the calls, times ten.
+    let mut syscall = [subject::syscall_converted(id).named("gettimespec (syscall)")];
+    let scaled = take_turns(bench, &mut syscall, turns.div_ceil(10));
+    let factor = turns as f64 / turns.div_ceil(10) as f64;
+    seconds.extend(scaled.iter().map(|seconds| seconds * factor));
+    let names: Vec<String> = loops.iter().chain(&syscall).map(|s| s.name().to_owned()).collect();
+
+    let faster = 100.0 * (1.0 - seconds[1] / seconds[0]);
+    let mut text = format!("{calls} calls\n\n");
+    for (name, seconds) in names.iter().zip(&seconds) {
+        let _ = match &**name {
+            "getns" => writeln!(text, "getns: {seconds:.2} secs ({faster:.1}% faster)"),
+            name => writeln!(text, "{name}: {seconds:.2} secs"),
+        };
+    }
+    text.push_str(
+        "\ngettimespec and getns are ours; the system call made a tenth of the calls, times ten\n",
+    );
+    let ratio = ratio_of_short_rounds(bench);
+    Report {
+        table: "getns",
+        title: "A hundred million reads in nanoseconds: timespec and conversion, or a register",
+        text,
+        rows: names
+            .iter()
+            .zip(&seconds)
+            .map(|(name, seconds)| json!({ "loop": name, "calls": calls, "seconds": seconds }))
+            .collect(),
+        notes: vec![ratio],
+        charts: vec![Chart {
+            file: "getns",
+            title: format!("{} million reads of REALTIME in nanoseconds", calls / 1_000_000),
+            value_label: "seconds",
+            body: Body::Bars { categories: names, series: vec![("seconds".to_owned(), seconds)] },
+        }],
+    }
+}
+
+/// Runs each loop for a number of turns, interleaved; the seconds of each at its median turn.
+fn take_turns(bench: &Bench<'_, '_>, loops: &mut [Subject<'_>], turns: usize) -> Vec<f64> {
+    let mut cycles = vec![Vec::with_capacity(turns); loops.len()];
+    let names: Vec<&str> = loops.iter().map(Subject::name).collect();
+    bench.progress.begin(&names.join(", "), turns);
+    for turn in 0..turns {
+        bench.setup.tick();
+        for step in 0..loops.len() {
+            let index = (step + turn) % loops.len();
+            cycles[index].push(loops[index].sample(TURN));
+        }
+        bench.progress.step();
+    }
+    bench.progress.end();
+    let of_all = turns as f64 * clock::nanos_per_cycle() / 1e9;
+    let seconds = |cycles: Vec<f64>| statistics::median(&cycles) * of_all;
+    cycles.into_iter().map(seconds).collect()
+}
+
+/// A turn takes milliseconds, in which much can happen; the ratio of short rounds is surer.
+fn ratio_of_short_rounds(bench: &Bench<'_, '_>) -> String {
+    let ours = bench.setup.chosen().callee();
+    let id = libc::CLOCK_REALTIME;
+    let pair = [subject::clock_gettime_ns(&ours, id), subject::clock_gettime_converted(&ours, id)];
+    let mut pair: Vec<Subject<'_>> = pair.into_iter().flatten().collect();
+    let plan = Plan { rounds: 101, ..bench.plan() };
+    let ratio = bench.interleave("getns / gettimespec", &mut pair, &plan).ratio(0, 1);
+    format!(
+        "getns / gettimespec in short interleaved rounds: {:.3} (95 % interval {:.3} to {:.3})",
+        ratio.median, ratio.low, ratio.high
+    )
+}
