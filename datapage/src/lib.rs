@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`clocks`] | which clocks are there, which of them does a page serve, and how |
 //! | [`layout`] | where is each byte, how large is it, what does it mean |
+//! | [`fields`] | which call reads which of those bytes, as data for drawings and tests |
 //! | [`protocol`] | how do one writer and many readers share those bytes (every memory ordering of the project is there) |
 //! | [`snapshot`] | what does a reader take out of the page |
 //! | [`cycles`] | how do a base and a counter become a time |
@@ -64,6 +65,7 @@ extern crate std;
 
 pub mod clocks;
 pub mod cycles;
+pub mod fields;
 pub mod layout;
 pub mod namespace;
 pub mod protocol;
