@@ -7,12 +7,15 @@
 //! |---|---|
 //! | `clocksource.rs` | is the counter a clock at all |
 //! | `clocks.rs` | what does a clock of the host say, and between which two counter values |
+//! | `mode.rs` | which ordered read of the counter is the faster one |
 //! | `getcpu.rs` | which way of asking a CPU for its number holds on all of them |
 
 mod clocks;
 mod clocksource;
 mod getcpu;
+mod mode;
 
 pub use clocks::{Bounds, HostClocks, Pair};
 pub use clocksource::{NoCounter, counter_is_a_clock};
 pub use getcpu::getcpu_features;
+pub use mode::counter_mode;

@@ -8,7 +8,7 @@
 use datapage::{ClockId, ClockMode, PageValues, Scale};
 use libc::c_int;
 
-use crate::host::{Bounds, HostClocks, Pair};
+use crate::host::{Bounds, HostClocks, Pair, counter_mode};
 use crate::keeper::follow::{Bend, Follower};
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
@@ -31,6 +31,7 @@ pub struct Clocks {
     tai: i128,
     hrtimer_res: u32,
     coarse_res: u32,
+    mode: ClockMode,
 }
 
 /// The difference between a clock and MONOTONIC, since it last changed.
@@ -103,6 +104,7 @@ impl Clocks {
             tai: tai_difference(&host)?,
             hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
             coarse_res: tick_nanos(hz),
+            mode: counter_mode(),
         })
     }
 
@@ -158,7 +160,7 @@ impl Clocks {
         let (steered, raw) = (&bends.steered.line, &bends.raw.line);
         let realtime = self.realtime.nanos + self.shift.0;
         let mut values = PageValues {
-            clock_mode: ClockMode::COUNTER,
+            clock_mode: self.mode,
             cycle_last: bends.cycle,
             steered: steered.scale(),
             raw: raw.scale(),
