@@ -70,10 +70,12 @@ impl Line {
     }
 }
 
-/// Quotient and remainder; `by` is never 0.
-#[allow(clippy::arithmetic_side_effects, reason = "a second is never 0")]
-#[allow(clippy::cast_possible_truncation, reason = "a remainder is below its divisor")]
-fn divide(total: u128, by: u64) -> (u128, u64) {
-    let by = u128::from(by);
-    (total / by, (total % by) as u64)
+/// Quotient and remainder by a second, which is not 0; written so that there is no path on which a
+/// division could panic.
+fn divide(total: u128, second: u64) -> (u128, u64) {
+    let quotient = total.checked_div(u128::from(second)).unwrap_or(0);
+    let rest = total.wrapping_sub(quotient.wrapping_mul(u128::from(second)));
+    #[allow(clippy::cast_possible_truncation, reason = "a remainder is below its divisor")]
+    let rest = rest as u64;
+    (quotient, rest)
 }

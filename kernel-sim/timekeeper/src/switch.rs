@@ -67,7 +67,8 @@ impl Timekeeper {
     fn carry_over(&self, line: Line, from: u32, ahead: u128) -> (Line, u128, i128) {
         let before = u128::from(line.shifted) << FINE_BITS.wrapping_sub(from);
         let unit = FINE_BITS.wrapping_sub(self.shift());
-        let units = before.saturating_add(ahead).div_ceil(1 << unit);
+        let almost = (1_u128 << unit).wrapping_sub(1);
+        let units = before.saturating_add(ahead).saturating_add(almost) >> unit;
         let gained = (units << unit).wrapping_sub(before).cast_signed();
         let second = Line { secs: line.secs, shifted: 0 };
         (second, units, gained)
