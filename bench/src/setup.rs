@@ -5,13 +5,12 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use datapage::{ClockId, ClockMode, Features, Instant, PageValues, Scale, UpdateError, Writer};
+use kernel_sim::host::counter_mode;
 use kernel_sim::map::MappedImage;
 use libc::timespec;
 
 use crate::callee::Callee;
 use crate::clock;
-use crate::rounds::{Plan, interleave};
-use crate::subject;
 
 /// Why nothing can be measured here.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +47,6 @@ pub struct Setup<'m> {
     pub cpu: usize,
     /// Another CPU, for writers, if there is one.
     pub other_cpu: Option<usize>,
-    rdtscp_is_faster: bool,
 }
 
 impl<'m> Setup<'m> {
@@ -70,45 +68,26 @@ impl<'m> Setup<'m> {
         } else {
             None
         };
-        let mut setup = Setup {
+        let setup = Setup {
             counter: Kernel::new(&mut counter, ClockMode::COUNTER, features)?,
             rdtscp,
             none: Kernel::new(&mut none, ClockMode::NONE, features)?,
             host,
             cpu,
             other_cpu: others.first().copied(),
-            rdtscp_is_faster: false,
         };
-        setup.rdtscp_is_faster = setup.is_rdtscp_faster();
         Ok(measure(&setup))
     }
 
     /// Our image in the mode that a writer should publish on this CPU.
     ///
-    /// The rule: read a clock both ways in turns, when the machine starts, and take `rdtscp` if it
-    /// is the faster. Which one is depends on the CPU's design, not on its vendor or its features.
+    /// The rule is `kernel_sim::host::counter_mode`, which launchers follow as well.
     #[must_use]
     pub fn chosen(&self) -> &Kernel<'m> {
         match &self.rdtscp {
-            Some(rdtscp) if self.rdtscp_is_faster => rdtscp,
+            Some(rdtscp) if counter_mode() == ClockMode::RDTSCP => rdtscp,
             _ => &self.counter,
         }
-    }
-
-    fn is_rdtscp_faster(&self) -> bool {
-        let monotonic = ClockId::MONOTONIC.0;
-        let loops = self.rdtscp.as_ref().and_then(|rdtscp| {
-            Some([
-                subject::clock_gettime(&rdtscp.callee(), monotonic)?,
-                subject::clock_gettime(&self.counter.callee(), monotonic)?,
-            ])
-        });
-        let plan = Plan { rounds: 31, samples: 5, sample_nanos: 10_000.0 };
-        loops.is_some_and(|mut loops| {
-            let ratio = interleave(&mut loops, &plan, || self.tick()).ratio(0, 1);
-            // Equal is for the instruction that every CPU has.
-            ratio.high < 1.0
-        })
     }
 
     /// Publishes the host's clocks on every page.
