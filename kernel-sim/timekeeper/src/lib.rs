@@ -15,6 +15,32 @@
 //! | [`vsyscall`] | how does it get into the page |
 //! | [`error`] | what is refused, and what would be right |
 //!
+//! # In a kernel
+//!
+//! The kernel supplies a lock (or a CPU that alone ticks), a read of its counter, and the calls.
+//! Nothing here allocates, waits, or takes time that depends on its input, and nothing panics; it
+//! may run with interrupts off. Each call takes the counter's value: read it as late as possible,
+//! with the lock held, because [`Config::publication_delay_ns`] counts from there.
+//!
+//! | when | call |
+//! |---|---|
+//! | boot: a counter has been calibrated, the wall clock has been read | [`Clocksource::new`], [`Timekeeper::new`], [`Published::new`] |
+//! | each tick, on one CPU | [`Published::tick`] |
+//! | anything else | [`Published::update`], with one or more of the calls below |
+//! | `settimeofday`, `clock_settime` | [`Timekeeper::set_time`], [`Timekeeper::set_timezone`] |
+//! | `adjtimex`: `ADJ_SETOFFSET`, `ADJ_TAI` | [`Timekeeper::inject_offset`], [`Timekeeper::set_tai_offset`] |
+//! | `ADJ_FREQUENCY`, `ADJ_TICK` | [`Timekeeper::set_frequency`], [`Timekeeper::set_tick_length`] |
+//! | `ADJ_OFFSET`, `ADJ_OFFSET_SINGLESHOT` | [`Timekeeper::adjust_phase`], [`Timekeeper::slew`] |
+//! | `ADJ_STATUS` with `STA_INS`, `STA_DEL` or neither | [`Timekeeper::set_leap`] |
+//! | what `adjtimex` returns | [`Timekeeper::ntp`], [`Timekeeper::leap`], [`Timekeeper::tai_offset`] |
+//! | ticks stop for a while | [`Timekeeper::max_idle_ns`], [`Timekeeper::enter_idle`], [`Timekeeper::rebase`] |
+//! | suspend and resume | [`Timekeeper::suspend`], [`Timekeeper::resume`] |
+//! | a counter goes bad, or a better one is found | [`Watchdog`], [`watchdog::best`], [`Timekeeper::set_clocksource`] |
+//! | `clock_gettime` as a system call | [`Timekeeper::read`], or a read of the page, which needs no lock |
+//!
+//! `maxerror`, `esterror` and the other numbers that a daemon leaves in the kernel for others to
+//! read have no effect on a clock, and are not kept here.
+//!
 //! # Examples
 //!
 //! ```

@@ -110,6 +110,12 @@ impl<'p, C: Cells> Published<'p, C> {
         self.update(|timekeeper| Ok(timekeeper.tick(now_cycles)))
     }
 
+    /// The two parts, for whoever goes on with another timekeeper on the same page.
+    #[must_use]
+    pub fn into_parts(self) -> (Timekeeper, Writer<'p, C>) {
+        (self.timekeeper, self.writer)
+    }
+
     /// The clocks.
     #[must_use]
     pub const fn timekeeper(&self) -> &Timekeeper {
