@@ -35,6 +35,17 @@ const ADJUST_NS_PER_SEC: i64 = 500_000;
 /// With a time constant of 0 the loop would take a quarter of half a second at once, which together
 /// with a tick length of 10 % is more than a clock may be bent.
 const PHASE_NS_PER_SEC: i64 = 5_000_000;
+
+/// All limits together, and the unit that steering adds to a multiplier of at least 1024, stay
+/// within the 11 % for which a [`Clocksource`](crate::Clocksource) leaves room.
+const _: () = {
+    let tick_ppm = (MAX_TICK_USEC.abs_diff(NOMINAL_TICK_USEC)) as i64 * 100;
+    let unit_ppm = 1_000_000 / crate::clocksource::MIN_MULT as i64;
+    let corrections_ppm = (ADJUST_NS_PER_SEC + PHASE_NS_PER_SEC) / 1000;
+    assert!(tick_ppm + (MAX_FREQUENCY >> 16) + corrections_ppm + unit_ppm < 110_000);
+    assert!(MAX_TICK_USEC - NOMINAL_TICK_USEC == NOMINAL_TICK_USEC - MIN_TICK_USEC);
+};
+
 /// The loop's gain at time constant 0: a quarter of the remainder each second.
 const SHIFT_PLL: u32 = 2;
 

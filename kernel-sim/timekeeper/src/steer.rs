@@ -35,7 +35,6 @@
 //! All of it is in whole units of 2^-shift ns, and rounding down is monotonic: if the line does not
 //! go back, neither does what the reader makes of it.
 
-use crate::clocksource::max_adjustment;
 use crate::ntp::{FINE_BITS, fine};
 use crate::timekeeper::{Timekeeper, product};
 
@@ -74,12 +73,9 @@ impl Timekeeper {
         } else {
             0
         };
-        let nominal = self.clocksource.scale().mult;
-        let most = max_adjustment(nominal);
-        let least = i128::from(nominal.saturating_sub(most));
-        let most = i128::from(nominal.saturating_add(most));
-        let mult = below.wrapping_add(step).clamp(least, most);
-        u32::try_from(mult).unwrap_or(nominal)
+        // Within 11 % of the nominal multiplier, by the limits of what NTP can ask for, so that it
+        // fits: the clocksource has seen to that.
+        u32::try_from(below.wrapping_add(step)).unwrap_or(self.clocksource.scale().mult)
     }
 
     /// How far the clock may be ahead before it is held back: a nanosecond, or what two units make

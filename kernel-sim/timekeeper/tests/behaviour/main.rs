@@ -10,6 +10,7 @@
 //! | `ticking` | late, missing and burst ticks lose nothing |
 //! | `refusals` | what is refused leaves state and page as they were |
 //! | `counters` | scales, ratings, the watchdog |
+//! | `anything` | no argument whatsoever breaks it |
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -20,6 +21,7 @@
     reason = "tests"
 )]
 
+mod anything;
 mod continuity;
 mod counters;
 mod leaps;

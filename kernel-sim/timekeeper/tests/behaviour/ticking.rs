@@ -118,6 +118,7 @@ proptest! {
             }
             let now = start.wrapping_add(elapsed as u64) & scale.mask;
             world.tick(now);
+            prop_assert_eq!(world.clocks.timekeeper().cycle_last(), now);
             // Unsteered, all clocks are the cycles times the multiplier. In whole units of 2^-shift
             // ns, whose seconds are split off.
             let shifted = elapsed * u128::from(scale.mult);
