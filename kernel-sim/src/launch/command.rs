@@ -185,6 +185,13 @@ impl Command {
         self
     }
 
+    /// The image that the program is put on, in place of [`linker::SYSCALL`].
+    #[must_use]
+    pub fn image(mut self, image: Image) -> Self {
+        self.image = image;
+        self
+    }
+
     /// The time that the program sees.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
