@@ -1,5 +1,5 @@
 //! What the tests across crates share: raw pages, an exact oracle, and the live kernel beside the
-//! image.
+//! image, guests and how they are built.
 //!
 //! The oracle computes with 128-bit integers and divisions, from the words of a page; it shares no
 //! function with the reader that it judges.
@@ -8,3 +8,5 @@ pub mod child;
 pub mod kernel;
 pub mod oracle;
 pub mod page;
+pub mod skip;
+pub mod workshop;

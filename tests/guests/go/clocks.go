@@ -1,0 +1,29 @@
+// Reads the wall clock and the monotonic clock from many goroutines at once.
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+func main() {
+	var group sync.WaitGroup
+	for worker := 0; worker < 8; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for round := 0; round < 1000; round++ {
+				start := time.Now()
+				if time.Since(start) < 0 {
+					fmt.Fprintln(os.Stderr, "the monotonic clock went back")
+					os.Exit(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	now := time.Now()
+	fmt.Printf("realtime %d.%09d\n", now.Unix(), now.Nanosecond())
+}

@@ -1,0 +1,91 @@
+//! The three runs of a program, and what is found.
+
+use std::ffi::OsString;
+
+use kernel_sim::launch::{Clock, Command, Output, Status};
+
+use crate::guests::Guest;
+use crate::times::{Moment, check};
+
+/// Ten years.
+const FAR: i128 = 10 * 365 * 86_400 * 1_000_000_000;
+
+/// What a program did, for the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The clocks of which it showed the time.
+    pub(crate) clocks: Vec<String>,
+    /// Calls that it makes although the page could serve them, by name.
+    pub(crate) own_calls: Vec<String>,
+}
+
+/// Runs it three times.
+pub(crate) fn all(guest: &Guest, command: &[OsString], user: Option<u32>) -> Result<Found, String> {
+    let (program, arguments) = command.split_first().ok_or("no command")?;
+    let command = Command::new(program).args(arguments).count(true);
+
+    let (host, clocks) = once(guest, &command, user, 0, "with the host's time")?;
+    let own_calls = own_calls(guest, &host)?;
+    let (none, _) = once(guest, &command.clone().without_counter(), user, 0, "in mode NONE")?;
+    if none.outcome.calls.avoidable() <= host.outcome.calls.avoidable() {
+        return Err(format!("in mode NONE only these were counted: {}", listed(&none)));
+    }
+    let far = command.clock(Clock::Offset(FAR));
+    once(guest, &far, user, FAR, "ten years ahead")?;
+    Ok(Found { clocks, own_calls })
+}
+
+fn once(
+    guest: &Guest,
+    command: &Command,
+    user: Option<u32>,
+    moved: i128,
+    how: &str,
+) -> Result<(Output, Vec<String>), String> {
+    let before = Moment::now();
+    let output = command.output(user).map_err(|error| format!("{how}: {error}"))?;
+    let after = Moment::now();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said =
+        || format!("{how}: {:?}\n{stdout}\n{stderr}\n{:?}", output.outcome.status, output.remarks);
+    if output.outcome.status != Status::Exited(0) {
+        return Err(said());
+    }
+    let clocks =
+        check(&stdout, &before, &after, moved).map_err(|error| format!("{error}\n{}", said()))?;
+    for expected in guest.clocks {
+        if !clocks.iter().any(|clock| clock == expected) {
+            return Err(format!("{expected} was not shown; {}", said()));
+        }
+    }
+    if !stdout.contains(guest.says) && !stderr.contains(guest.says) {
+        return Err(format!("{:?} was not said; {}", guest.says, said()));
+    }
+    let mut clocks = clocks;
+    clocks.dedup();
+    Ok((output, clocks))
+}
+
+/// The calls that the page could have served: each must be one that the guest is known to make.
+fn own_calls(guest: &Guest, output: &Output) -> Result<Vec<String>, String> {
+    let mut own = Vec::new();
+    for (call, times) in output.outcome.calls.iter() {
+        let served = call.clock.is_none_or(|id| datapage::ClockId(id).slot().is_some());
+        if !served {
+            continue;
+        }
+        if !guest.own_calls.iter().any(|(name, _)| *name == call.name) {
+            return Err(format!("{times} times {call} reached the kernel: {}", listed(output)));
+        }
+        own.push(call.name.clone());
+    }
+    own.dedup();
+    Ok(own)
+}
+
+fn listed(output: &Output) -> String {
+    let calls = output.outcome.calls.iter();
+    let calls: Vec<String> = calls.map(|(call, times)| format!("{times} {call}")).collect();
+    if calls.is_empty() { "none".to_owned() } else { calls.join(", ") }
+}
