@@ -7,8 +7,9 @@
 //! | [`host`] | what do this machine's counter and clocks say, and how are they trusted |
 //! | [`keeper`] | who writes the page of running programs, following the host's clocks |
 //! | [`launch`] | how does an unmodified program run on an image |
+//! | [`sandwich`] | do the clocks of an image agree with the kernel's |
 //!
-//! The last three need an x86_64 Linux to run on, and are not built elsewhere.
+//! The last four need an x86_64 Linux to run on, and are not built elsewhere.
 
 pub mod functions;
 pub mod map;
@@ -19,3 +20,5 @@ pub mod host;
 pub mod keeper;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod launch;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod sandwich;

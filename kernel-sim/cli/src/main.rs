@@ -25,6 +25,8 @@ enum Command {
     Layout(commands::layout::Arguments),
     /// Run a program on our image, with the host's time or another.
     Run(commands::run::Arguments),
+    /// Compare the clocks of a program on our image with the kernel's, read by read.
+    Sandwich(commands::sandwich::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some(Command::Image(arguments)) => commands::image::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
         Some(Command::Run(arguments)) => commands::run::run(&arguments),
+        Some(Command::Sandwich(arguments)) => commands::sandwich::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("kernel-sim: {error:#}");

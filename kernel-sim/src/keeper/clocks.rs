@@ -9,7 +9,7 @@ use datapage::{ClockId, ClockMode, PageValues, Scale};
 use libc::c_int;
 
 use crate::host::{Bounds, HostClocks, Pair, counter_mode};
-use crate::keeper::follow::{Bend, Follower};
+use crate::keeper::follow::{Bend, Follower, was_interrupted};
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 
@@ -46,6 +46,9 @@ struct Difference {
 
 /// Pairs in a series at a tick: enough for the fastest few to be undisturbed, about a microsecond.
 const SERIES: usize = 12;
+
+/// Tries at a series that is not interrupted.
+const TRIES: u32 = 4;
 
 /// Rounds for a difference that is not known yet, and for one that is checked.
 const ROUNDS_NEW: u32 = 64;
@@ -214,7 +217,15 @@ fn tai_difference(host: &HostClocks) -> Option<i128> {
 }
 
 fn series(host: &HostClocks, clock: c_int) -> [Pair; SERIES] {
-    std::array::from_fn(|_| host.pair(clock))
+    let take = || std::array::from_fn(|_| host.pair(clock));
+    let mut series = take();
+    for _ in 1..TRIES {
+        if !was_interrupted(&series) {
+            break;
+        }
+        series = take();
+    }
+    series
 }
 
 /// Nanoseconds of a tick, rounded as Linux rounds `TICK_NSEC`.

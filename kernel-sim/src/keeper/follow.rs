@@ -7,6 +7,8 @@
 //! so at each tick the shown line is bent, continuously, towards where the estimate will be a
 //! little later.
 
+use std::collections::VecDeque;
+
 use crate::host::{Bounds, Pair};
 use crate::keeper::line::Line;
 
@@ -17,6 +19,8 @@ struct Observation {
     cycle: u64,
     /// The clock there, in shifted nanoseconds.
     at: i128,
+    /// How far apart its bounds were.
+    width: i128,
 }
 
 /// A clock of the host, and the line that readers see in its place.
@@ -27,31 +31,47 @@ pub struct Follower {
     estimate: Observation,
     /// Estimated nanoseconds a cycle.
     rate: f64,
-    /// Observations that the estimate rests on, at most [`MEMORY`].
-    weight: u32,
+    /// Observations that the estimate rests on, oldest first, at most [`MEMORY`].
+    seen: VecDeque<Observation>,
     /// Consecutive observations that were off to the same side, negative below the estimate.
-    disagreeing: i32,
+    disagreeing: isize,
+    /// Width of the narrowest observations.
+    width: i128,
+    /// The longest time between ticks of late, in nanoseconds.
+    pace_ns: f64,
 }
 
 /// Observations that an estimate rests on at most.
 ///
 /// The longer, the finer the rate; the shorter, the sooner a small change of the host's rate is
 /// followed. Two seconds of 250 ticks make the rate good to some parts in 10^10.
-const MEMORY: u32 = 500;
+const MEMORY: usize = 500;
 
 /// An observation disagrees when it is further from the estimate than this. Observations repeat
 /// within about a nanosecond.
 const DISAGREEMENT_NS: f64 = 3.0;
 
 /// So many disagreeing observations in a row are a new rate, not noise.
-const DISAGREEING: i32 = 3;
+const DISAGREEING: usize = 3;
 
 /// From this distance on the host's clock has jumped, or stood still while the machine slept.
 const STEP_NS: f64 = 1e6;
 
-/// The shown line is bent so as to meet the estimate after this time. A keeper that gets no
-/// processor for longer lets it overshoot: the shorter, the further.
+/// The shown line is bent so as to meet the estimate after this time, or after some ticks where
+/// those come late: a line that is left alone for longer overshoots, and one that overshot twice as
+/// far each time would never come to rest.
 const HORIZON_NS: f64 = 50e6;
+const HORIZON_TICKS: f64 = 4.0;
+
+/// How much of the longest recent time between ticks is still expected at the next one.
+const PACE_DECAY: f64 = 0.95;
+
+/// An observation with bounds this much wider than the narrowest ones was disturbed.
+const DISTURBED: i128 = 2;
+
+/// A series that took this much longer than its fastest pair would have needed was interrupted, and
+/// the rate by which its pairs are compared is not good enough for that.
+const INTERRUPTED: u64 = 4;
 
 /// The shown line's rate differs from the estimated one by no more than this, as in `adjtime(3)`.
 const MAX_SLEW: f64 = 500e-6;
@@ -89,8 +109,10 @@ impl Follower {
             },
             estimate: second,
             rate,
-            weight: 2,
+            seen: VecDeque::from([first, second]),
             disagreeing: 0,
+            width: first.width.min(second.width),
+            pace_ns: 0.0,
         })
     }
 
@@ -120,15 +142,37 @@ impl Follower {
         to_nanos(self.estimate_at(counter) - self.shown.at(counter), self.shown.shift)
     }
 
-    /// Takes in what the host's clock said at a tick. A series that excludes itself, because the
-    /// clock was changed while it was taken, is left out.
+    /// Takes in what the host's clock said at a tick.
+    ///
+    /// A series that excludes itself, because the clock was changed while it was taken, or that was
+    /// disturbed is left out.
     pub fn update(&mut self, series: &[Pair]) {
         let Some(seen) = observe(series, self.rate, self.shown.shift) else {
             return;
         };
+        let disturbed = seen.width > self.width * DISTURBED;
+        // The narrowest width is let grow, so that a machine that has become slower is followed.
+        self.width = seen.width.min(self.width + self.width / 16);
         let expected = self.estimate_at(seen.cycle);
         let off = to_nanos(seen.at - expected, self.shown.shift);
-        let cycles = as_float(seen.cycle.wrapping_sub(self.estimate.cycle));
+        if off.abs() >= STEP_NS {
+            self.step(seen);
+        } else if !disturbed {
+            self.fit(seen, off);
+        }
+    }
+
+    /// The machine slept, or was moved: the phase is new, the rate most likely not.
+    fn step(&mut self, seen: Observation) {
+        self.estimate = seen;
+        self.seen.clear();
+        self.seen.push_back(seen);
+        self.disagreeing = 0;
+        self.shown = Line { cycle: seen.cycle, at: seen.at, ..self.shown };
+    }
+
+    /// Fits the estimate to an observation that is `off` nanoseconds from where it was expected.
+    fn fit(&mut self, seen: Observation, off: f64) {
         if off.abs() < DISAGREEMENT_NS {
             self.disagreeing = 0;
         } else if off > 0.0 {
@@ -136,40 +180,49 @@ impl Follower {
         } else {
             self.disagreeing = self.disagreeing.min(0) - 1;
         }
-        if off.abs() >= STEP_NS {
-            // The machine slept, or was moved: the phase is new, the rate most likely not.
-            self.estimate = seen;
-            self.weight = 1;
-            self.disagreeing = 0;
-            self.shown = Line { cycle: seen.cycle, at: seen.at, ..self.shown };
-            return;
+        if self.seen.len() == MEMORY {
+            self.seen.pop_front();
         }
-        if self.disagreeing.abs() >= DISAGREEING {
-            // The rate changed where the disagreement began; this observation and the estimate
-            // before it are what there is of the new one.
-            self.weight = 1;
+        self.seen.push_back(seen);
+        if self.disagreeing.unsigned_abs() >= DISAGREEING {
+            // The rate changed where the disagreement began, so what came before says nothing.
+            self.seen.drain(..self.seen.len() - DISAGREEING);
             self.disagreeing = 0;
         }
-        // Least squares over a growing number of observations, as a recursion; the gains stop
-        // shrinking at MEMORY, from where on older observations fade.
-        let n = f64::from(self.weight);
-        let phase_gain = 2.0 * (2.0 * n + 1.0) / ((n + 1.0) * (n + 2.0));
-        let rate_gain = 6.0 / ((n + 1.0) * (n + 2.0));
-        self.weight = (self.weight + 1).min(MEMORY);
-        self.estimate = Observation {
-            cycle: seen.cycle,
-            at: expected + from_nanos(off * phase_gain, self.shown.shift),
-        };
-        if cycles > 0.0 {
-            self.rate += off * rate_gain / cycles;
-        }
+        let since = as_float(seen.cycle.wrapping_sub(self.estimate.cycle)) * self.rate;
+        self.pace_ns = (self.pace_ns * PACE_DECAY).max(since);
+        let (phase, rate) = self.least_squares(seen);
+        self.rate += rate;
+        self.estimate = Observation { at: seen.at + from_nanos(phase, self.shown.shift), ..seen };
+    }
+
+    /// How far, in nanoseconds, the straight line through all that was seen is from `last`, the
+    /// latest of it, and by how much its rate is above the present estimate.
+    fn least_squares(&self, last: Observation) -> (f64, f64) {
+        let n = as_float(self.seen.len() as u64);
+        // Residuals from the estimated rate: small numbers, which a float holds well.
+        let points = self.seen.iter().map(|seen| {
+            let before = as_float(last.cycle.wrapping_sub(seen.cycle));
+            let nanos = to_nanos(seen.at - last.at, self.shown.shift);
+            (-before, nanos + before * self.rate)
+        });
+        let (x_sum, y_sum) =
+            points.clone().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+        let (x_mean, y_mean) = (x_sum / n, y_sum / n);
+        let (covariance, variance) = points.fold((0.0, 0.0), |(covariance, variance), (x, y)| {
+            let x = x - x_mean;
+            (covariance + x * (y - y_mean), variance + x * x)
+        });
+        let rate = if variance > 0.0 { covariance / variance } else { 0.0 };
+        (y_mean - rate * x_mean, rate)
     }
 
     /// The bend with which the shown line approaches the estimate from `now` on.
     #[must_use]
     pub fn bend(&self, now: u64) -> Bend {
         let lag = self.lag_ns(now);
-        let slew = (lag / HORIZON_NS).clamp(-MAX_SLEW, MAX_SLEW);
+        let horizon = HORIZON_NS.max(self.pace_ns * HORIZON_TICKS);
+        let slew = (lag / horizon).clamp(-MAX_SLEW, MAX_SLEW);
         let mult = Line::mult_for(self.rate * (1.0 + slew), self.shown.shift);
         let margin = cycles_of(MARGIN_NS / self.rate);
         let deadline = now.wrapping_add(margin);
@@ -195,6 +248,9 @@ impl Follower {
 /// What a series of pairs says of the clock at the series' last counter value.
 fn observe(series: &[Pair], rate: f64, shift: u32) -> Option<Observation> {
     let cycle = series.last()?.after;
+    if was_interrupted(series) {
+        return None;
+    }
     let mult = i128::from(Line::mult_for(rate, shift));
     let until = |counter: u64| i128::from(cycle.wrapping_sub(counter).cast_signed()) * mult;
     let mut bounds = Bounds::UNKNOWN;
@@ -205,7 +261,20 @@ fn observe(series: &[Pair], rate: f64, shift: u32) -> Option<Observation> {
             high: ((pair.nanos + 1) << shift) + until(pair.before),
         })?;
     }
-    Some(Observation { cycle, at: bounds.middle() })
+    let width = bounds.high - bounds.low;
+    Some(Observation { cycle, at: bounds.middle(), width })
+}
+
+/// Whether the thread was taken off its CPU, or kept busy by an interrupt, within a series.
+#[must_use]
+pub(crate) fn was_interrupted(series: &[Pair]) -> bool {
+    let (Some(first), Some(last)) = (series.first(), series.last()) else {
+        return true;
+    };
+    let width = |pair: &Pair| pair.after.wrapping_sub(pair.before);
+    let fastest = series.iter().map(width).min().unwrap_or(0);
+    let pairs = series.len() as u64;
+    last.after.wrapping_sub(first.before) > fastest * pairs * INTERRUPTED
 }
 
 /// Nanoseconds a cycle from the fastest pair of each series.
@@ -249,4 +318,166 @@ fn as_float(cycles: u64) -> f64 {
 )]
 fn cycles_of(cycles: f64) -> u64 {
     cycles as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host whose clock is known exactly: pieces of constant rate over a 2.3 GHz counter.
+    struct Host {
+        /// Where a piece begins: the counter, the clock in nanoseconds, nanoseconds a cycle.
+        piece: (u64, f64, f64),
+        random: u64,
+    }
+
+    const HERTZ: f64 = 2.3e9;
+
+    impl Host {
+        fn new() -> Self {
+            Self { piece: (0, 7e9, 1e9 / HERTZ), random: 1 }
+        }
+
+        fn random(&mut self, below: u64) -> u64 {
+            // A linear congruential generator (Knuth, MMIX); its high bits are good enough.
+            self.random = self
+                .random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.random >> 33) % below
+        }
+
+        fn nanos(&self, counter: u64) -> f64 {
+            let (from, at, rate) = self.piece;
+            at + as_float(counter - from) * rate
+        }
+
+        fn change_rate(&mut self, counter: u64, parts: f64) {
+            self.piece = (counter, self.nanos(counter), self.piece.2 * (1.0 + parts));
+        }
+
+        fn series(&mut self, mut counter: u64, disturbed: bool) -> Vec<Pair> {
+            let mut series = Vec::new();
+            for _ in 0..12 {
+                let (before, read) = (counter, counter + 45 + self.random(12));
+                let after = read + 45 + self.random(12) + if disturbed { 2_000 } else { 0 };
+                #[allow(clippy::cast_possible_truncation, reason = "rounded down as a clock is")]
+                let nanos = self.nanos(read) as i128;
+                series.push(Pair { before, nanos, after });
+                counter = after + 20;
+            }
+            series
+        }
+    }
+
+    fn distance(follower: &Follower, host: &Host, counter: u64) -> f64 {
+        let shift = follower.shown.shift;
+        // Through seconds, because a float has no picoseconds of a large number.
+        let second = 1_000_000_000_i128 << shift;
+        let base = follower.shown.at(counter).div_euclid(second);
+        let shown = to_nanos(follower.shown.at(counter) - base * second, shift);
+        #[allow(clippy::cast_precision_loss, reason = "a number of seconds")]
+        let host = host.nanos(counter) - base as f64 * 1e9;
+        shown - host
+    }
+
+    /// Runs for `ticks`, and returns the largest distance from the host over the last half.
+    fn run(
+        host: &mut Host,
+        follower: &mut Follower,
+        counter: &mut u64,
+        ticks: u32,
+        late: bool,
+    ) -> f64 {
+        let mut worst = 0.0_f64;
+        for tick in 0..ticks {
+            let millis = match host.random(20) {
+                0 if late => 50 + host.random(400),
+                1 if late => 0,
+                _ => 4,
+            };
+            *counter += millis * 2_300_000 + host.random(200_000);
+            if tick >= ticks / 2 {
+                worst = worst.max(distance(follower, host, *counter).abs());
+            }
+            let disturbed = host.random(15) == 0;
+            let series = host.series(*counter, disturbed);
+            *counter = series.last().unwrap().after + host.random(2_000);
+            follower.update(&series);
+            let bend = follower.bend(*counter);
+            // Published at the last moment, nobody sees a step back.
+            assert!(bend.line.at(bend.deadline) >= follower.shown.at(bend.deadline));
+            assert!(bend.line.at(*counter) >= follower.shown.at(*counter));
+            follower.show(bend.line);
+        }
+        worst
+    }
+
+    fn follow(host: &mut Host, counter: &mut u64) -> Follower {
+        let first = host.series(*counter, false);
+        *counter += 11_500_000;
+        let second = host.series(*counter, false);
+        Follower::new(&first, &second).unwrap()
+    }
+
+    #[test]
+    fn a_steady_clock_is_followed_within_some_nanoseconds() {
+        let (mut host, mut counter) = (Host::new(), 10_u64.pow(15));
+        host.piece.0 = counter;
+        let mut follower = follow(&mut host, &mut counter);
+        let worst = run(&mut host, &mut follower, &mut counter, 2_000, false);
+        assert!(worst < 2.0, "{worst} ns");
+        let worst = run(&mut host, &mut follower, &mut counter, 1_000, true);
+        assert!(worst < 4.0, "{worst} ns with ticks that come late");
+        let rate = follower.rate() / (1e9 / HERTZ) - 1.0;
+        assert!(rate.abs() < 2e-9, "rate is off by {rate:e}");
+    }
+
+    #[test]
+    fn a_change_of_rate_is_followed_without_a_step() {
+        let (mut host, mut counter) = (Host::new(), 10_u64.pow(12));
+        host.piece.0 = counter;
+        let mut follower = follow(&mut host, &mut counter);
+        for parts in [1e-6, -20e-6, 0.1e-6, 400e-6, -400e-6] {
+            run(&mut host, &mut follower, &mut counter, 300, false);
+            host.change_rate(counter, parts);
+            let worst = run(&mut host, &mut follower, &mut counter, 600, false);
+            assert!(worst < 4.0, "{worst} ns after a change by {parts:e}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_slept_is_stepped() {
+        let (mut host, mut counter) = (Host::new(), 10_u64.pow(12));
+        host.piece.0 = counter;
+        let mut follower = follow(&mut host, &mut counter);
+        run(&mut host, &mut follower, &mut counter, 100, false);
+        host.piece = (counter, host.nanos(counter) - 5e6, host.piece.2);
+        let series = host.series(counter, false);
+        follower.update(&series);
+        counter = series.last().unwrap().after;
+        assert!(distance(&follower, &host, counter).abs() < 30.0);
+        let worst = run(&mut host, &mut follower, &mut counter, 200, false);
+        assert!(worst < 2.0, "{worst} ns");
+    }
+
+    #[test]
+    fn a_series_that_was_interrupted_or_excludes_itself_says_nothing() {
+        let mut host = Host::new();
+        let mut series = host.series(1_000, false);
+        let rate = host.piece.2;
+        assert!(observe(&series, rate, 32).is_some());
+        series[11].nanos += 5_000;
+        assert!(observe(&series, rate, 32).is_none(), "the clock was set");
+        series[11].nanos -= 5_000;
+        series[0].before -= 900;
+        series[0].nanos -= 200;
+        assert!(observe(&series, rate, 32).is_some(), "one slow pair does no harm");
+        let mut gap = host.series(100_000, false);
+        gap.truncate(6);
+        let mut series = host.series(5_000, false);
+        series.truncate(6);
+        series.extend(gap);
+        assert!(observe(&series, rate, 32).is_none(), "40 microseconds in between");
+    }
 }

@@ -170,7 +170,11 @@ impl Ticks {
         if until < self.next {
             return false;
         }
-        self.next = (self.next + self.period).max(now());
+        self.next += self.period;
+        let now = now();
+        if self.next <= now {
+            self.next = now + self.period;
+        }
         true
     }
 }

@@ -4,3 +4,4 @@ pub(crate) mod bench;
 pub(crate) mod image;
 pub(crate) mod layout;
 pub(crate) mod run;
+pub(crate) mod sandwich;
