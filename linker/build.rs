@@ -39,7 +39,8 @@ fn main() -> Result<()> {
         let recipe =
             Recipe { root: &root, out: &out, target, policy, slot_bytes: 4096, compiler: None };
         let Made { path: image, warnings } = recipe.make(&tools)?;
-        for warning in warnings {
+        // That the image takes two pages is decided (docs/decisions/0006); the judge still says it.
+        for warning in warnings.iter().filter(|warning| !warning.starts_with("one-page:")) {
             println!("cargo::warning=image {policy}: {warning}");
         }
         let bytes = fs::read(&image).with_context(|| format!("reading {}", image.display()))?;

@@ -174,10 +174,20 @@ pub fn nanos_of(time: Time) -> Option<i64> {
     }
 }
 
-/// `secs * 10^9`, `None` beyond an `i64`. A comparison, because a checked 64-bit multiplication is
-/// a call of a runtime function on 32-bit machines.
-#[inline(always)] // a comparison and a multiplication
+/// `secs * 10^9`, `None` beyond an `i64`.
+#[inline(always)] // a multiplication and the flag that it sets
 const fn checked_secs_to_nanos(secs: i64) -> Option<i64> {
+    if cfg!(target_pointer_width = "64") {
+        secs.checked_mul(NANOS_PER_SEC as i64)
+    } else {
+        secs_to_nanos_in_range(secs)
+    }
+}
+
+/// The same by a comparison, because a checked 64-bit multiplication is a call of a runtime function
+/// on 32-bit machines. Compiled and tested on all.
+#[inline(always)] // a comparison and a multiplication
+const fn secs_to_nanos_in_range(secs: i64) -> Option<i64> {
     const LIMIT: i64 = i64::MAX / NANOS_PER_SEC as i64;
     if secs > LIMIT || secs < -LIMIT { None } else { Some(secs.wrapping_mul(NANOS_PER_SEC as i64)) }
 }
@@ -268,6 +278,15 @@ mod tests {
             (-9_223_372_040_i64..-9_223_372_030),
             (0_i64..5_000_000_000),
         ]
+    }
+
+    #[test]
+    fn both_ways_to_multiply_agree_at_every_limit() {
+        for near in -3..=3 {
+            for secs in [9_223_372_036 + near, -9_223_372_036 + near, near, i64::MAX - 3 + near] {
+                assert_eq!(checked_secs_to_nanos(secs), secs_to_nanos_in_range(secs), "{secs}");
+            }
+        }
     }
 
     #[test]

@@ -61,6 +61,9 @@ impl Precise {
 }
 
 /// A coarse clock, as of the last tick.
+///
+/// # Invariants
+/// One that was read from a page is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarse {
     /// Two's complement seconds.
@@ -70,14 +73,10 @@ pub struct Coarse {
 }
 
 impl Coarse {
-    /// The time; `None` if the clock is unpublished or the seconds do not fit.
-    #[inline(always)] // two tests
+    /// The time; `None` if the seconds do not fit.
+    #[inline(always)] // a comparison
     #[must_use]
     pub fn time(&self) -> Option<Time> {
-        if (self.sec | self.nsec) == 0 {
-            core::hint::cold_path();
-            return None;
-        }
         cycles::carry_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
     }
 
@@ -98,10 +97,6 @@ impl Coarse {
     #[inline(always)] // two tests
     #[must_use]
     pub fn quick_nanos(&self) -> Option<i64> {
-        if (self.sec | self.nsec) == 0 {
-            core::hint::cold_path();
-            return None;
-        }
         cycles::total_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
     }
 }
@@ -196,20 +191,26 @@ impl<C: Cells> Page<C> {
     #[inline(always)] // the hot path: four loads
     #[must_use]
     pub fn try_coarse(&self, slot: Slot) -> Option<Coarse> {
-        self.seq.attempt(|| Some(self.load_coarse(slot))).stable()
+        self.seq.attempt(|| self.load_coarse(slot)).stable()
     }
 
-    /// A coarse clock, or `None` if it cannot be served.
+    /// A coarse clock, or `None` if it is unpublished or cannot be read.
     #[inline]
     #[must_use]
     pub fn coarse(&self, slot: Slot) -> Option<Coarse> {
-        self.seq.read(|| Some(self.load_coarse(slot)))
+        self.seq.read(|| self.load_coarse(slot))
     }
 
     #[inline(always)] // two loads
-    fn load_coarse(&self, slot: Slot) -> Coarse {
+    fn load_coarse(&self, slot: Slot) -> Option<Coarse> {
         let base = self.base(slot);
-        Coarse { sec: base.sec.get(), nsec: base.nsec.get() }
+        let (sec, nsec) = (base.sec.get(), base.nsec.get());
+        if sec | nsec == 0 {
+            // As in `load_precise`.
+            core::hint::cold_path();
+            return None;
+        }
+        Some(Coarse { sec, nsec })
     }
 
     /// One attempt at the resolution of a precise clock; `None` if it failed or the page does not
@@ -322,7 +323,7 @@ impl<C: Cells> Page<C> {
     pub fn published(&self) -> ClockSet {
         (0..12)
             .filter_map(|id| ClockId(id).slot())
-            .filter(|&slot| self.coarse(slot).is_some_and(|base| base.sec | base.nsec != 0))
+            .filter(|&slot| self.coarse(slot).is_some())
             .map(|slot| slot.clock().set())
             .collect()
     }

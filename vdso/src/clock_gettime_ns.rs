@@ -46,11 +46,13 @@ fn slow<P: Platform>(platform: &P, id: i32) -> i64 {
 }
 
 /// A time as a return value that no caller takes for an error.
-#[inline(always)] // a comparison
+#[inline(always)] // the sign, which the addition before has set
 fn encode(nanos: i64) -> i64 {
-    if (-MAX_ERRNO..0).contains(&nanos) {
+    if nanos < 0 {
         core::hint::cold_path();
-        return 0;
+        if nanos >= -MAX_ERRNO {
+            return 0;
+        }
     }
     nanos
 }
