@@ -1,6 +1,7 @@
 //! The project's chores: each subcommand is one file.
 
 mod bless;
+mod cross;
 mod install;
 mod stage;
 mod test;
@@ -23,6 +24,8 @@ enum Command {
     Test(test::Arguments),
     /// Install what the tests need.
     Install,
+    /// Build the images of all architectures and run them, emulated.
+    Cross(cross::Arguments),
     /// Rewrite golden files and generated documents from what the tests find.
     Bless(bless::Arguments),
 }
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Install => install::run().map(|()| ExitCode::SUCCESS),
+        Command::Cross(arguments) => cross::run(&arguments),
         Command::Bless(arguments) => bless::run(&arguments),
     };
     result.unwrap_or_else(|error| {

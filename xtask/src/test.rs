@@ -38,6 +38,11 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "tests", command: tests, count: Count::TestResults },
     Stage {
+        name: "cross",
+        command: |_| cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "cross"]),
+        count: Count::TestResults,
+    },
+    Stage {
         name: "documentation",
         command: |_| {
             let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);

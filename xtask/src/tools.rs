@@ -61,6 +61,10 @@ const fn file(
     Tool { name, package: Package::Debian(package), probe: Probe::File(path), used_by }
 }
 
+const fn cross(name: &'static str, path: &'static str, package: &'static str) -> Tool {
+    file(name, path, package, "other architectures' programs")
+}
+
 /// Every tool that a test may ask for.
 pub const TOOLS: &[Tool] = &[
     program("gcc", "gcc", "gcc libc6-dev", "programs in C"),
@@ -90,6 +94,22 @@ pub const TOOLS: &[Tool] = &[
         "abseil's reader of vDSOs",
     ),
     program("gdb", "gdb", "gdb", "breakpoints and backtraces"),
+    file("rustc for core", "/usr/bin/rustc", "rustc-web", "other architectures' images"),
+    file(
+        "core's source",
+        "/usr/lib/rustlib/src/rust/library/core/src/lib.rs",
+        "rust-web-src",
+        "other architectures' images",
+    ),
+    cross("aarch64 gcc", "/usr/bin/aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+    cross("aarch64 libc", "/usr/aarch64-linux-gnu/lib/libc.a", "libc6-dev-arm64-cross"),
+    cross("riscv64 gcc", "/usr/bin/riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"),
+    cross("riscv64 libc", "/usr/riscv64-linux-gnu/lib/libc.a", "libc6-dev-riscv64-cross"),
+    cross("arm gcc", "/usr/bin/arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"),
+    cross("arm libc", "/usr/arm-linux-gnueabihf/lib/libc.a", "libc6-dev-armhf-cross"),
+    cross("i386 gcc", "/usr/bin/i686-linux-gnu-gcc", "gcc-i686-linux-gnu"),
+    cross("i386 libc", "/usr/i686-linux-gnu/lib/libc.a", "libc6-dev-i386-cross"),
+    cross("qemu-user", "/usr/bin/qemu-aarch64-static", "qemu-user-static"),
 ];
 
 /// The tool with this name.
