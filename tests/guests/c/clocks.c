@@ -41,6 +41,27 @@ static int read_clock(const char *key, int id)
     return 0;
 }
 
+/* A clock of the last tick is never ahead of the precise one that is read after it. */
+static int read_pairs(void)
+{
+    static const int pairs[][2] = {{5, 0}, {6, 1}};
+    struct timespec coarse, precise;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2; i++) {
+            if (clock_gettime(pairs[i][0], &coarse) || clock_gettime(pairs[i][1], &precise))
+                return 1;
+            if (coarse.tv_sec > precise.tv_sec ||
+                (coarse.tv_sec == precise.tv_sec && coarse.tv_nsec > precise.tv_nsec))
+                return fprintf(stderr, "clock %d is ahead of %d\n", pairs[i][0], pairs[i][1]);
+        }
+        time_t seconds = time(NULL);
+        if (clock_gettime(0, &precise) || seconds > precise.tv_sec)
+            return fprintf(stderr, "time() is ahead\n");
+    }
+    return 0;
+}
+
 int main(void)
 {
     struct timeval tv = {0, 0};
@@ -49,6 +70,8 @@ int main(void)
     for (unsigned i = 0; i < sizeof(clocks) / sizeof(*clocks); i++)
         if (read_clock(clocks[i].key, clocks[i].id))
             return 1;
+    if (read_pairs())
+        return 1;
     for (int round = 0; round < ROUNDS; round++)
         if (gettimeofday(&tv, NULL))
             return 1;
