@@ -9,6 +9,10 @@
 //! comes late finds that the clock went on at its old rate for longer than was meant; the
 //! remainder has then changed its sign, and the next seconds take the excess back. So the amounts
 //! are met exactly whenever the ticks come, and no work is ever due for seconds gone by.
+//!
+//! The loop is the phase-locked one of RFC 1589, with or without learning the frequency. There is
+//! no frequency-locked loop and no pulse-per-second input: a daemon with a loop of its own sets the
+//! frequency.
 
 use crate::error::Error;
 

@@ -1,4 +1,17 @@
 //! The timekeeper's state, and how it moves with the counter.
+//!
+//! REALTIME is kept as a line: its position at the counter value `cycle_last`, in the unit of the
+//! page, and the multiplier at which it goes on. MONOTONIC, BOOTTIME and TAI are the same line at a
+//! distance of whole nanoseconds or seconds, so all four share the bits below the nanosecond, and
+//! setting one cannot move another by a fraction. RAW is a line of its own, because it has another
+//! multiplier.
+//!
+//! Each call first moves both lines to the counter value that it is given, with one exact product,
+//! however long that is, and at the multipliers that the page has shown meanwhile: what readers have
+//! seen is what happened. Only then does it change what it is to change. The account of NTP's
+//! wishes, its corrections, and a leap second follow from the same product and from the seconds of
+//! REALTIME that have begun; none of them needs a loop over ticks or seconds
+//! (`docs/decisions/0011-one-step-accumulation.md`).
 
 use datapage::{ClockId, Time, TimeZone, cycles::elapsed_cycles};
 

@@ -233,6 +233,22 @@ fn the_phase_loop_takes_a_quarter_of_the_rest_each_second() {
 }
 
 #[test]
+fn each_step_of_the_time_constant_halves_what_the_phase_loop_takes() {
+    for time_constant in 0..=10 {
+        let mut world = World::new(tsc(), 0);
+        world
+            .clocks
+            .update(|clocks| clocks.adjust_phase(0, 4_096_000, time_constant, Loop::Phase))
+            .unwrap();
+        world.tick(SECOND);
+        world.tick(2 * SECOND);
+        let taken = 4_096_000 - world.clocks.timekeeper().ntp().phase_ns;
+        let due = 1_024_000 >> time_constant;
+        assert!((taken - due).abs() <= 1 + due / 1000, "{taken}, {due} due at {time_constant}");
+    }
+}
+
+#[test]
 fn the_frequency_learns_from_a_phase_that_keeps_coming_back() {
     let mut world = World::new(tsc(), 0);
     let adjust = |world: &mut World, now, kind| {

@@ -145,6 +145,15 @@ fn clocks_stop_where_the_last_reader_of_the_old_page_may_be() {
 }
 
 #[test]
+fn what_the_clocks_ran_on_is_not_counted_again_by_the_persistent_clock() {
+    let mut world = World::new(nanosecond_counter(), 0);
+    suspend(&mut world, MILLISECOND, Some(time(5_000, 1_000_000)));
+    let slept = resume(&mut world, 7, Some(time(5_010, 0)));
+    assert_eq!(slept.time, time(9, 998_950_000));
+    assert_eq!(world.nanos(BOOTTIME, 7), 10_000_000_000);
+}
+
+#[test]
 fn a_persistent_clock_of_whole_seconds_gathers_no_error_over_many_sleeps() {
     let mut world = World::new(nanosecond_counter(), 0);
     let rtc = |now: u64| time(1_000 + (now / SECOND) as i64, 0);
