@@ -1,5 +1,6 @@
 //! A test whose tool is missing: a skip with its reason, or a failure where tools are required.
 
+use kernel_sim::launch::Command;
 use libtest_mimic::{Completion, Failed};
 use xtask::tools::{required, tool};
 
@@ -7,6 +8,15 @@ use xtask::tools::{required, tool};
 #[must_use]
 pub fn missing(needs: &[&str]) -> Option<String> {
     needs.iter().find_map(|name| tool(name).missing())
+}
+
+/// Why no program can be launched on this machine: it gives none a vDSO, or lets none be traced.
+///
+/// Any other failure to launch is for the tests to find.
+#[must_use]
+pub fn cannot_launch() -> Option<String> {
+    let error = Command::new("true").output(None).err()?;
+    (error.exit_code() == 3).then(|| error.to_string())
 }
 
 /// Skips a test.

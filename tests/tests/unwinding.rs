@@ -11,7 +11,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use linker::Image;
 use object::elf;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use tests::skip::{missing, skip};
+use tests::skip::{cannot_launch, missing, skip};
 use tests::workshop::Workshop;
 use xtask::tools::tool;
 
@@ -31,12 +31,15 @@ const PATHS: [Path; 3] = [
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let workshop = Arc::new(Workshop::new());
+    let no_launch = cannot_launch();
     let mut trials = Vec::new();
     let mut add = |name: String, needs: &'static [&'static str], test: Test| {
-        let workshop = Arc::clone(&workshop);
-        trials.push(Trial::ignorable_test(name, move || match missing(needs) {
-            Some(reason) => skip(&reason),
-            None => test(&workshop).map(|()| Completion::Completed).map_err(Failed::from),
+        let (workshop, no_launch) = (Arc::clone(&workshop), no_launch.clone());
+        trials.push(Trial::ignorable_test(name, move || {
+            match no_launch.or_else(|| missing(needs)) {
+                Some(reason) => skip(&reason),
+                None => test(&workshop).map(|()| Completion::Completed).map_err(Failed::from),
+            }
         }));
     };
     for path in &PATHS {

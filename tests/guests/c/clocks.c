@@ -3,6 +3,7 @@
  * "key seconds.nanoseconds". Going back is a failure where a clock cannot.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/time.h>
@@ -24,6 +25,8 @@ static int read_clock(const char *key, int id)
 {
     struct timespec last = {0, 0}, now;
 
+    /* A call that succeeds leaves errno alone. */
+    errno = 77;
     for (int round = 0; round < ROUNDS; round++) {
         if (clock_gettime(id, &now)) {
             perror(key);
@@ -37,6 +40,8 @@ static int read_clock(const char *key, int id)
                 return fprintf(stderr, "%s went back\n", key);
         last = now;
     }
+    if (errno != 77)
+        return fprintf(stderr, "%s changed errno to %d\n", key, errno);
     printf("%s %lld.%09ld\n", key, (long long)last.tv_sec, last.tv_nsec);
     return 0;
 }

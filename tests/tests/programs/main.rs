@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use tests::skip::{missing, skip};
+use tests::skip::{cannot_launch, missing, skip};
 use tests::workshop::Workshop;
 
 use crate::guests::GUESTS;
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let workshop = Arc::new(Workshop::new());
     let table = Arc::new(Mutex::new(Table::default()));
+    let no_launch = cannot_launch();
     let blesses = std::env::var_os("UVDSO_BLESS").is_some_and(|value| value == "1");
     let mut trials = Vec::new();
     if !blesses {
@@ -42,13 +43,13 @@ fn main() -> ExitCode {
         let built = Arc::new(OnceLock::new());
         for user in users() {
             let (workshop, table) = (Arc::clone(&workshop), Arc::clone(&table));
-            let built = Arc::clone(&built);
+            let (built, no_launch) = (Arc::clone(&built), no_launch.clone());
             let who = match user {
                 Some(_) => "an ordinary user",
                 None => "the caller",
             };
             trials.push(Trial::ignorable_test(format!("{} as {who}", guest.name), move || {
-                if let Some(reason) = missing(guest.needs) {
+                if let Some(reason) = no_launch.or_else(|| missing(guest.needs)) {
                     return skip(&reason);
                 }
                 let command = built.get_or_init(|| (guest.make)(&workshop));
