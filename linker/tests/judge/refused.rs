@@ -326,7 +326,6 @@ const CASES: &[Case] = &[
         p.put(at + 1, [0xc3]);
     }),
     ("two-pages", "a byte more", |p| p.bytes.resize(8193, 0)),
-    ("one-page", "a byte more", |p| p.bytes.resize(p.bytes.len().max(4097), 0)),
 ];
 
 /// Rules for another architecture, whose bad images are made in `i386.rs`.

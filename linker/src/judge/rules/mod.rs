@@ -168,5 +168,4 @@ pub static RULES: &[Rule] = &[
     unwind::UNWIND_EVERY_PATH,
     unwind::SIGNAL_FRAMES,
     size::TWO_PAGES,
-    size::ONE_PAGE,
 ];

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod export;
 mod show;
 
 use std::fs;
@@ -28,6 +29,8 @@ enum Command {
     ///
     /// Exit code 1: a consumer breaks on it. 2: it cannot be read as an image at all.
     Check(check::Arguments),
+    /// Write an image in a form that another source tree can hold.
+    Export(export::Arguments),
 }
 
 /// What an image does about a call that its page cannot serve.
@@ -58,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Build(arguments) => build::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
     }
 }
 
