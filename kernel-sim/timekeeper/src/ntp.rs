@@ -288,8 +288,7 @@ const fn rate_of_frequency(frequency: i64) -> i64 {
     frequency.wrapping_mul(1000 << 16)
 }
 
-/// Rounded to the nearest, so that what was set is what is read.
+/// Rounded down; what was set reads back exactly, what was learned may have a fraction.
 const fn frequency_of_rate(rate: i64) -> i64 {
-    const UNIT: i64 = 1000 << 16;
-    rate.wrapping_add(UNIT >> 1).div_euclid(UNIT)
+    rate.div_euclid(1000 << 16)
 }

@@ -105,6 +105,25 @@ fn a_counter_that_programs_cannot_read_publishes_no_mode_and_the_coarse_clocks_g
 }
 
 #[test]
+fn what_a_switch_moved_the_clocks_forward_is_taken_back_from_the_steered_ones() {
+    let mut world = World::new(counter(1_000_000, u64::MAX), 0);
+    world.clocks.update(|clocks| clocks.set_clocksource(1000, nanosecond_counter(), 0)).unwrap();
+    // A cycle of each counter, for what their readings may be late.
+    let ahead =
+        |world: &World, clock, now: u64| world.nanos(clock, now) - 1_000_000 - i128::from(now);
+    assert_eq!(ahead(&world, MONOTONIC, 0), 1001);
+    assert_eq!(ahead(&world, RAW, 0), 1001);
+    let mut now = 0;
+    for _ in 0..250 * 30 {
+        now += 4_000_000;
+        world.tick(now);
+    }
+    let left = ahead(&world, MONOTONIC, now);
+    assert!(left.abs() <= 2, "{left}");
+    assert_eq!(ahead(&world, RAW, now), 1001, "RAW is not steered");
+}
+
+#[test]
 fn steering_goes_on_across_a_switch() {
     let mut world = World::new(tsc(), 0);
     world.clocks.update(|clocks| clocks.set_frequency(0, 100 << 16)).unwrap();
