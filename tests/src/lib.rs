@@ -4,6 +4,7 @@
 //! The oracle computes with 128-bit integers and divisions, from the words of a page; it shares no
 //! function with the reader that it judges.
 
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod child;
 pub mod kernel;
 pub mod oracle;

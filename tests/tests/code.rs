@@ -1,5 +1,6 @@
 //! The code and the unwind table of the shipped images, instruction by instruction.
 
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

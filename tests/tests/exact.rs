@@ -1,4 +1,5 @@
 //! The shipped images in mode MEMORY against exact arithmetic, over the edges of every field.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

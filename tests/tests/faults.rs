@@ -1,4 +1,5 @@
 //! Bad pointers: a fault for what the page serves, the kernel's -EFAULT for the rest.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

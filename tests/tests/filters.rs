@@ -1,5 +1,6 @@
 //! The images under a seccomp filter that knows no clock call.
 
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

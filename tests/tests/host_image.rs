@@ -1,4 +1,5 @@
 //! The judge's verdict on the vDSO of the machine that runs the tests, rule by rule.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use kernel_sim::functions::host_image;

@@ -1,4 +1,5 @@
 //! Every clock id on the shipped images, beside the live kernel in the same process.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

@@ -1,5 +1,6 @@
 //! What the shipped images do with pages that no writer would leave: every mode, a dead writer,
 //! noise.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

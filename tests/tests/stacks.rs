@@ -1,5 +1,6 @@
 //! The shipped images on any stack, with any registers.
 
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use kernel_sim::launch::{Clock, Command, Output, Status};
 
-use crate::guests::Guest;
-use crate::times::{Moment, check};
+use super::guests::Guest;
+use super::times::{Moment, check};
 
 /// Ten years.
 const FAR: i128 = 10 * 365 * 86_400 * 1_000_000_000;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use xtask::tools::root;
 
-use crate::guests::{GUESTS, Guest};
-use crate::run::Found;
+use super::guests::{GUESTS, Guest};
+use super::run::Found;
 
 /// What was found, by guest.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Table {
 
     /// Writes the document, if every program was there for each user.
     pub(crate) fn bless(&self) {
-        let users = crate::users().len();
+        let users = super::users().len();
         let complete = GUESTS
             .iter()
             .all(|guest| self.rows.get(guest.name).is_some_and(|(_, all)| all.len() == users));
@@ -53,7 +53,7 @@ impl Table {
             let clocks = distinct(all.iter().flat_map(|found| &found.clocks));
             let right = match clocks.len() {
                 0 => guest.says.to_owned(),
-                all if all == crate::times::KEYS.len() => "all nine".to_owned(),
+                all if all == super::times::KEYS.len() => "all nine".to_owned(),
                 _ => clocks.join(", "),
             };
             let own = distinct(all.iter().flat_map(|found| &found.own_calls));

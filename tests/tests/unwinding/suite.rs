@@ -28,7 +28,7 @@ const PATHS: [Path; 3] = [
     Path { name: "retry", page: "odd", has_counter: true },
 ];
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let workshop = Arc::new(Workshop::new());
     let no_launch = cannot_launch();

@@ -1,0 +1,80 @@
+//! Real programs on the image: right time, and no clock, time or getcpu call that reaches the
+//! kernel.
+//!
+//! Each program runs three times, as root (if the tests do) and as an ordinary user:
+//!
+//! 1. with the host's time: what it prints lies between two system calls of this process, and no
+//!    call that the page can serve was made;
+//! 2. on a page in mode NONE: the same, and calls were made, so counting counts;
+//! 3. with a time that is years away: it reads this page and no other.
+//!
+//! Blessing (`cargo xtask bless`) writes what was found to `docs/programs.md`.
+
+mod guests;
+mod run;
+mod table;
+mod times;
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tests::skip::{cannot_launch, missing, skip};
+use tests::workshop::Workshop;
+
+use self::guests::GUESTS;
+use self::table::Table;
+
+/// What `nobody` has on Debian, and who owns nothing.
+const ORDINARY_USER: u32 = 65534;
+
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let workshop = Arc::new(Workshop::new());
+    let table = Arc::new(Mutex::new(Table::default()));
+    let no_launch = cannot_launch();
+    let blesses = std::env::var_os("UVDSO_BLESS").is_some_and(|value| value == "1");
+    let mut trials = Vec::new();
+    if !blesses {
+        trials.push(Trial::test("the table names each program", || Ok(table::names()?)));
+    }
+    for guest in GUESTS {
+        // Built once, by whoever comes first.
+        let built = Arc::new(OnceLock::new());
+        for user in users() {
+            let (workshop, table) = (Arc::clone(&workshop), Arc::clone(&table));
+            let (built, no_launch) = (Arc::clone(&built), no_launch.clone());
+            let who = match user {
+                Some(_) => "an ordinary user",
+                None => "the caller",
+            };
+            trials.push(Trial::ignorable_test(format!("{} as {who}", guest.name), move || {
+                if let Some(reason) = no_launch.or_else(|| missing(guest.needs)) {
+                    return skip(&reason);
+                }
+                let command = built.get_or_init(|| (guest.make)(&workshop));
+                let command = command.as_ref().map_err(Failed::from)?;
+                let found = run::all(guest, command, user)?;
+                let version = (guest.version)();
+                table.lock().expect("no test panics with it").add(guest, version, found);
+                Ok(Completion::Completed)
+            }));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    workshop.clear();
+    let table = table.lock().expect("all tests have ended");
+    if blesses && !conclusion.has_failed() {
+        table.bless();
+    }
+    conclusion.exit_code()
+}
+
+/// As whom programs run: as who runs the tests, and if that is root, as an ordinary user too.
+fn users() -> Vec<Option<u32>> {
+    let mut users = vec![None];
+    if nix::unistd::geteuid().is_root() {
+        users.push(Some(ORDINARY_USER));
+    }
+    users
+}
