@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use datapage::{ClockId, ClockMode, Features, Instant, PageValues, Scale, UpdateError, Writer};
-use kernel_sim::host::counter_mode;
+use kernel_sim::host::{counter_mode, getcpu_features};
 use kernel_sim::map::MappedImage;
 use libc::timespec;
 
@@ -56,7 +56,7 @@ impl<'m> Setup<'m> {
     /// What is missing on this machine.
     pub fn with<R>(measure: impl for<'a> FnOnce(&Setup<'a>) -> R) -> Result<R, SetupError> {
         let cpus = clock::cpus().map_err(SetupError::Pin)?;
-        let features = getcpu_features(&cpus);
+        let features = getcpu_features();
         // The last CPU: the first one gets the machine's interrupts more often than not.
         let (&cpu, others) = cpus.split_last().ok_or(SetupError::NoCpu)?;
         clock::pin(cpu).map_err(SetupError::Pin)?;
@@ -219,33 +219,6 @@ fn resolution(id: c_int) -> u32 {
     // SAFETY: `ts` is alive.
     unsafe { libc::clock_getres(id, &raw mut ts) };
     u32::try_from(ts.tv_nsec).unwrap_or(0)
-}
-
-/// The ways of `getcpu` that answer as the kernel does, on every CPU of this process.
-///
-/// The thread is left on the last of `cpus`.
-fn getcpu_features(cpus: &[usize]) -> Features {
-    let mut candidates = Features::GETCPU_SEGMENT_LIMIT;
-    if has_rdpid() {
-        candidates |= Features::GETCPU_RDPID;
-    }
-    let agrees = |feature: Features| {
-        cpus.iter().all(|&cpu| {
-            let (mut number, mut node) = (0_u32, 0_u32);
-            let pinned = clock::pin(cpu).is_ok();
-            // SAFETY: both words are alive, the third argument is unused.
-            let asked =
-                unsafe { libc::syscall(libc::SYS_getcpu, &raw mut number, &raw mut node, 0) };
-            pinned && asked == 0 && vdso::arch::cpu_and_node(feature) == Some((node << 12) | number)
-        })
-    };
-    candidates.iter().filter(|&feature| agrees(feature)).collect()
-}
-
-/// Whether the CPU has RDPID (Intel SDM volume 2, CPUID leaf 7, ECX bit 22).
-fn has_rdpid() -> bool {
-    let highest = core::arch::x86_64::__cpuid(0).eax;
-    highest >= 7 && core::arch::x86_64::__cpuid_count(7, 0).ecx & (1 << 22) != 0
 }
 
 /// Whether the CPU has RDTSCP (AMD APM volume 3, CPUID Fn8000_0001 EDX bit 27).

@@ -6,6 +6,8 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod child;
+pub mod counted;
+pub mod golden;
 pub mod kernel;
 pub mod oracle;
 pub mod page;

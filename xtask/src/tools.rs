@@ -110,6 +110,7 @@ pub const TOOLS: &[Tool] = &[
     cross("i386 gcc", "/usr/bin/i686-linux-gnu-gcc", "gcc-i686-linux-gnu"),
     cross("i386 libc", "/usr/i686-linux-gnu/lib/libc.a", "libc6-dev-i386-cross"),
     cross("qemu-user", "/usr/bin/qemu-aarch64-static", "qemu-user-static"),
+    program("valgrind", "valgrind", "valgrind", "counting instructions"),
 ];
 
 /// The tool with this name.
