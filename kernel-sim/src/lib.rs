@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`map`] | how do a page and an image come into this process, as a kernel would map them |
 //! | [`functions`] | how are the functions of a mapped image called, ours or the host's |
+//! | [`machine`] | how does a machine with a timekeeper behave when its hardware does not |
 //! | [`host`] | what do this machine's counter and clocks say, and how are they trusted |
 //! | [`keeper`] | who writes the page of running programs, following the host's clocks |
 //! | [`launch`] | how does an unmodified program run on an image |
@@ -12,6 +13,7 @@
 //! The last four need an x86_64 Linux to run on, and are not built elsewhere.
 
 pub mod functions;
+pub mod machine;
 pub mod map;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,1 +1,31 @@
-//! Placeholder.
+//! Scenarios for simulated machines, an oracle over every read, and a fuzzer that writes them.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`scenario`] | what happens to a machine, as a value and as a text |
+//! | [`generate`] | which scenarios does the fuzzer think of |
+//! | [`run`] | how is a scenario run, and what came of it |
+//! | [`subject`] | what is judged: the reader as Rust code, and the shipped image |
+//! | [`preempt`] | how is a reader or a writer interrupted at a chosen access |
+//! | [`report`] | what has a run come to, and what has it never |
+//! | [`demo`] | how do many threads verify each read of an image that a machine drives |
+//!
+//! What is due is computed by the package `oracle`; its rules are in `docs/oracle.md`.
+
+mod bare;
+pub mod demo;
+pub mod expect;
+pub mod generate;
+mod judge;
+pub mod preempt;
+pub mod report;
+pub mod rng;
+pub mod run;
+pub mod scenario;
+mod simulated;
+pub mod subject;
+mod world;
+
+pub use run::{Outcome, Stage};
+pub use scenario::Scenario;
+pub use world::{Unusable, Violation};

@@ -1,0 +1,119 @@
+//! A page without a machine: any update that the writer accepts, under any counter.
+//!
+//! No timekeeper would ever publish most of these values. They are where the reader's arithmetic and
+//! routing are judged to the bit, since nothing is in between: what was handed to the writer and
+//! what the counter shows decide what is due.
+
+use datapage::protocol::Cells;
+use datapage::{ClockMode, Features, PageValues, TimeZone, UpdateError, Writer};
+use oracle::publication::Publication;
+use oracle::published::{Motion, Scale, motion};
+
+use crate::report::Exit;
+use crate::subject::is_readable;
+
+/// A page that a scenario publishes to.
+pub(crate) struct Bare<C: Cells> {
+    writer: Writer<'static, C>,
+    /// What was published last.
+    pub(crate) publication: Publication,
+    /// What the counter shows.
+    pub(crate) counter: u64,
+    /// Whether the counter is the page's own, because the reader is an image.
+    is_image: bool,
+}
+
+impl<C: Cells> Bare<C> {
+    pub(crate) fn new(mut writer: Writer<'static, C>, is_image: bool) -> Self {
+        writer.format(Features::empty(), datapage::SLOT_BYTES);
+        Self { writer, publication: Publication::default(), counter: 0, is_image }
+    }
+
+    pub(crate) fn into_writer(self) -> Writer<'static, C> {
+        self.writer
+    }
+
+    pub(crate) fn publish(&mut self, values: &PageValues) -> Result<(), UpdateError> {
+        let mut values = *values;
+        if self.is_image && is_readable(values.clock_mode) {
+            // The image would read the real counter.
+            values.clock_mode = ClockMode::MEMORY;
+        }
+        self.writer.publish(&values.validate()?);
+        self.publication = publication(&values, self.publication.timezone);
+        Ok(())
+    }
+
+    pub(crate) fn set_timezone(&mut self, zone: TimeZone) {
+        self.writer.set_timezone(zone);
+        self.publication.timezone = (zone.minutes_west, zone.dst_time);
+    }
+
+    pub(crate) fn set_counter(&mut self, value: u64) {
+        self.counter = value;
+        self.writer.set_memory_counter(value);
+    }
+}
+
+/// An update as the event that it is.
+fn publication(values: &PageValues, timezone: (i32, i32)) -> Publication {
+    let scale =
+        |scale: datapage::Scale| Scale { mask: scale.mask, mult: scale.mult, shift: scale.shift };
+    Publication {
+        counter_is_readable: is_readable(values.clock_mode)
+            || values.clock_mode == ClockMode::MEMORY,
+        last: values.cycle_last,
+        steered: scale(values.steered),
+        raw: scale(values.raw),
+        precise_resolution: values.hrtimer_res,
+        coarse_resolution: values.coarse_res,
+        instants: values
+            .instants
+            .map(|instant| instant.map(|instant| (instant.secs, instant.nanos))),
+        timezone,
+    }
+}
+
+/// By which exit a read of clock `id` has to leave the reader, for the report.
+pub(crate) fn exit(publication: &Publication, id: i32, counter: u64) -> Exit {
+    let place = usize::try_from(id).ok().filter(|_| oracle::publication::SERVED.contains(&id));
+    let Some(instant) = place.and_then(|id| publication.instants.get(id)) else {
+        return Exit::Fallback;
+    };
+    let Some((_, nanos)) = instant else {
+        return Exit::Unpublished;
+    };
+    if id == 5 || id == 6 {
+        return Exit::Fast;
+    }
+    if !publication.counter_is_readable {
+        return Exit::Fallback;
+    }
+    let scale = publication.scale(id);
+    match motion(publication.last, counter, scale.mask) {
+        Motion::Behind => Exit::Behind,
+        Motion::Ahead(cycles) => {
+            let product = u128::from(cycles) * u128::from(scale.mult) + u128::from(*nanos);
+            if product > u128::from(u64::MAX) {
+                Exit::Wide
+            } else if product >> scale.shift >= 1_000_000_000 {
+                Exit::Carry
+            } else {
+                Exit::Fast
+            }
+        }
+    }
+}
+
+/// Whether a reader that loads a word of one publication and a word of the other may take a clock
+/// for unpublished: it does so if it finds two zeros, before it knows whether they belong together.
+pub(crate) fn may_look_unserved(old: &Publication, new: &Publication) -> bool {
+    let has_zero = |publication: &Publication| {
+        let instants = publication.instants.iter();
+        instants.zip(0..).any(|(instant, id)| {
+            oracle::publication::SERVED.contains(&id)
+                && instant.is_none_or(|(secs, nanos)| secs == 0 || nanos == 0)
+        })
+    };
+    has_zero(old) || has_zero(new)
+}
