@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Policy;
+use super::own::Choice;
 use crate::output;
 
 /// Options of `image build`.
@@ -12,15 +12,14 @@ pub(crate) struct Arguments {
     /// The file to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// What the image does about a call that its page cannot serve.
-    #[arg(long, value_enum, default_value_t)]
-    policy: Policy,
+    #[command(flatten)]
+    choice: Choice,
 }
 
-/// Writes the image that this program was built with.
+/// Writes the chosen image.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let image = arguments.policy.image();
-    output::write(&arguments.out, image.bytes)?;
-    println!("{}: {} bytes", arguments.out.display(), image.bytes.len());
+    let (_, bytes) = arguments.choice.read()?;
+    output::write(&arguments.out, &bytes)?;
+    println!("{}: {} bytes", arguments.out.display(), bytes.len());
     Ok(ExitCode::SUCCESS)
 }

@@ -6,21 +6,27 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use linker::judge::{Finding, ImageFile, Level, Outcome, judge};
 
+use super::own::Choice;
 use super::{read, unreadable};
 
 /// Options of `image check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The image to judge.
-    file: PathBuf,
+    /// The image to judge; without it, one of the project's own.
+    #[arg(conflicts_with_all = ["policy", "target", "slots"])]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Prints a line for each rule.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let name = arguments.file.display();
-    let bytes = match read(&arguments.file) {
-        Ok(bytes) => bytes,
-        Err(error) => return Ok(unreadable(&error)),
+    let (name, bytes) = match &arguments.file {
+        Some(file) => match read(file) {
+            Ok(bytes) => (file.display().to_string(), bytes),
+            Err(error) => return Ok(unreadable(&error)),
+        },
+        None => arguments.choice.read()?,
     };
     let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
         Ok(file) => file,

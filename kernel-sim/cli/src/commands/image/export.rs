@@ -10,17 +10,18 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use linker::judge::{ImageFile, OwnNote, judge};
 
-use super::{Policy, read, unreadable};
+use super::own::Choice;
+use super::{read, unreadable};
 use crate::output;
 
 /// Options of `image export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The image to export; without it, the one that this program was built with.
+    /// The image to export; without it, one of the project's own.
+    #[arg(conflicts_with_all = ["policy", "target", "slots"])]
     file: Option<PathBuf>,
-    /// Which of its own images.
-    #[arg(long, value_enum, default_value_t, conflicts_with = "file")]
-    policy: Policy,
+    #[command(flatten)]
+    choice: Choice,
     /// The form.
     #[arg(long, value_enum)]
     format: Format,
@@ -42,7 +43,7 @@ enum Format {
 /// Writes the image in another form.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let bytes = match &arguments.file {
-        None => arguments.policy.image().bytes.to_vec(),
+        None => arguments.choice.read()?.1,
         Some(file) => match read(file) {
             Ok(bytes) => bytes,
             Err(error) => return Ok(unreadable(&error)),

@@ -3,6 +3,7 @@
 mod build;
 mod check;
 mod export;
+mod own;
 mod show;
 
 use std::fs;

@@ -7,16 +7,17 @@ use anyhow::Context as _;
 use linker::judge::ImageFile;
 use object::elf;
 
-use super::{Policy, read, unreadable};
+use super::own::Choice;
+use super::{read, unreadable};
 
 /// Options of `image show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The image to show; without it, the one that this program was built with.
+    /// The image to show; without it, one of the project's own.
+    #[arg(conflicts_with_all = ["policy", "target", "slots"])]
     file: Option<PathBuf>,
-    /// Which of its own images.
-    #[arg(long, value_enum, default_value_t, conflicts_with = "file")]
-    policy: Policy,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Prints what the image holds.
@@ -26,10 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Ok(bytes) => (file.display().to_string(), bytes),
             Err(error) => return Ok(unreadable(&error)),
         },
-        None => {
-            let image = arguments.policy.image();
-            ("the image of this build".to_owned(), image.bytes.to_vec())
-        }
+        None => arguments.choice.read()?,
     };
     let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
         Ok(file) => file,
