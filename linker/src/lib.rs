@@ -78,6 +78,40 @@ impl Image {
     }
 }
 
+#[cfg(feature = "judge")]
+impl Image {
+    /// The image that a file holds, for tools that map one which no build knew.
+    ///
+    /// `None` if its note does not say how to map it, or its build id is no SHA-1. The list of its
+    /// functions is kept for the rest of the process, as its bytes are.
+    #[must_use]
+    pub fn of_file(file: &judge::ImageFile<'static>) -> Option<Self> {
+        let note = file.own_note()?;
+        let mut symbols = std::vec::Vec::new();
+        for function in file.tables.functions() {
+            symbols.push(Symbol {
+                name: function.name,
+                offset: usize::try_from(function.value).ok()?,
+                size: usize::try_from(function.size).ok()?,
+            });
+        }
+        symbols.sort_by_key(|symbol| symbol.name);
+        Some(Self {
+            bytes: file.bytes,
+            policy: match note.policy {
+                0 => Policy::Syscall,
+                1 => Policy::Enosys,
+                _ => return None,
+            },
+            page_abi: note.page_abi,
+            slots: note.slots,
+            slot_bytes: note.slot_bytes,
+            build_id: file.build_id()?.try_into().ok()?,
+            symbols: symbols.leak(),
+        })
+    }
+}
+
 /// Puts the image's bytes at the start of a page.
 #[repr(C, align(4096))]
 struct Aligned<const N: usize>([u8; N]);

@@ -191,3 +191,55 @@ fn an_image_that_breaks_a_consumer_is_not_exported() {
     assert!(stderr(&output).contains("os-abi"), "{}", stderr(&output));
     assert!(!Path::new(&out).exists());
 }
+
+#[test]
+fn a_driven_image_answers_every_call() {
+    let directory = directory("drive");
+    for policy in ["syscall", "enosys"] {
+        let output = run(&["check", "--drive", &built(&directory, policy)]);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+        assert!(text.contains(" calls, 0 wrong answers"), "{text}");
+    }
+}
+
+/// An image with other code in one function; what no rule can see.
+fn with_code(directory: &Path, name: &str, code: &[u8]) -> String {
+    let file = built(directory, "syscall");
+    let mut bytes = fs::read(&file).unwrap();
+    let start = linker::SYSCALL.symbol(name).unwrap().offset;
+    bytes[start..start + code.len()].copy_from_slice(code);
+    fs::write(&file, bytes).unwrap();
+    file
+}
+
+#[test]
+fn wrong_code_is_found_by_driving_and_by_no_rule() {
+    let directory = directory("drive-wrong");
+    for (code, found) in [
+        // xor eax, eax; ret: success, and nothing written.
+        (&[0x31, 0xc0, 0xc3][..], "wrong answers"),
+        // ud2.
+        (&[0x0f, 0x0b][..], "was ended by signal 4 in clock_getres(-300, res), mode 0x0"),
+    ] {
+        let file = with_code(&directory, "__vdso_clock_getres", code);
+        assert_eq!(run(&["check", &file]).status.code(), Some(0));
+        let output = run(&["check", "--drive", &file]);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(found), "{text}");
+    }
+}
+
+#[test]
+fn an_image_that_does_not_state_its_page_is_not_driven() {
+    let directory = directory("drive-refused");
+    let file = built(&directory, "syscall");
+    let mut bytes = fs::read(&file).unwrap();
+    let owner = bytes.windows(6).position(|window| window == b"uVDSO\0").unwrap();
+    bytes[owner] = b'x';
+    fs::write(&file, bytes).unwrap();
+    let output = run(&["check", "--drive", &file]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    assert!(stderr(&output).contains("note"), "{}", stderr(&output));
+}

@@ -19,3 +19,4 @@ pub use clocks::{Bounds, HostClocks, Pair};
 pub use clocksource::{NoCounter, counter_is_a_clock};
 pub use getcpu::getcpu_features;
 pub use mode::counter_mode;
+pub(crate) use mode::has_rdtscp;

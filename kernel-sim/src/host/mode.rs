@@ -20,7 +20,7 @@ fn is_intel() -> bool {
 }
 
 /// Bit 27 of EDX in leaf 0x8000_0001, if there is that leaf.
-fn has_rdtscp() -> bool {
+pub(crate) fn has_rdtscp() -> bool {
     const EXTENDED: u32 = 0x8000_0000;
     __cpuid(EXTENDED).eax > EXTENDED && __cpuid(EXTENDED + 1).edx & (1 << 27) != 0
 }

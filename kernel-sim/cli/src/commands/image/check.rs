@@ -17,6 +17,17 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
+    /// The image to judge.
+    file: PathBuf,
+    /// Then map it and call every function with every id, null or not, in every mode.
+    ///
+    /// This runs the image's code, in a process of its own, as you. Only x86_64 images with a uVDSO
+    /// note can be driven: it says how their page is laid out.
+    #[arg(long)]
+    drive: bool,
+    /// The process of its own.
+    #[arg(long, hide = true)]
+    driven: bool,
 }
 
 /// Prints a line for each rule.
@@ -27,6 +38,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Err(error) => return Ok(unreadable(&error)),
         },
         None => arguments.choice.read()?,
+    let name = arguments.file.display();
+    if arguments.driven {
+        return super::drive::here(&arguments.file);
+    }
+    let bytes = match read(&arguments.file) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(unreadable(&error)),
     };
     let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
         Ok(file) => file,
@@ -42,7 +60,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "\n{name}: {} image, {holds} of {applicable} rules hold, {fatal} broken that must hold",
         file.arch.name()
     );
-    Ok(if verdict.is_accepted() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if !verdict.is_accepted() {
+        if arguments.drive {
+            println!("not driven: it breaks what must hold for any program that maps it");
+        }
+        return Ok(ExitCode::FAILURE);
+    }
+    if arguments.drive {
+        return super::drive::run(&arguments.file, &file);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print_finding(finding: &Finding) {

@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod drive;
 mod export;
 mod own;
 mod show;
