@@ -6,6 +6,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod child;
+pub mod code;
 pub mod counted;
 pub mod golden;
 pub mod kernel;

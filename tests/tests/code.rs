@@ -1,4 +1,4 @@
-//! The code and the unwind table of the shipped images, instruction by instruction.
+//! The code of the shipped images, instruction by instruction.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(
@@ -11,36 +11,13 @@
 
 use std::collections::BTreeSet;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection as _};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
-use linker::{Image, Policy};
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
+use linker::Policy;
 use object::elf;
-use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
+use tests::code::{IMAGES, instructions};
 
 type Header = elf::FileHeader64<object::LittleEndian>;
-
-const IMAGES: [(&str, &Image); 2] = [("syscall", &linker::SYSCALL), ("enosys", &linker::ENOSYS)];
-
-/// A section's address and bytes.
-fn section(image: &Image, name: &str) -> (u64, &'static [u8]) {
-    let header = Header::parse(image.bytes).unwrap();
-    let endian = header.endian().unwrap();
-    let sections = header.sections(endian, image.bytes).unwrap();
-    let (_, section) = sections
-        .section_by_name(endian, name.as_bytes())
-        .unwrap_or_else(|| panic!("no section {name}"));
-    (section.sh_addr(endian), section.data(endian, image.bytes).unwrap())
-}
-
-/// Every instruction of the image, without the padding between functions.
-fn instructions(image: &Image) -> Vec<Instruction> {
-    let (address, bytes) = section(image, ".text");
-    let decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-    let all: Vec<Instruction> =
-        decoder.into_iter().filter(|instruction| instruction.code() != Code::Int3).collect();
-    assert!(all.len() > 100, "only {} instructions", all.len());
-    all
-}
 
 #[test]
 fn every_counter_read_is_ordered() {
@@ -166,41 +143,6 @@ fn nothing_is_left_to_a_loader() {
         for entry in entries {
             let tag = entry.tag32(endian).unwrap();
             assert!(!FORBIDDEN.contains(&tag), "{name}: dynamic entry {tag}");
-        }
-    }
-}
-
-#[test]
-fn every_instruction_has_a_row_in_the_unwind_table() {
-    for (name, image) in IMAGES {
-        let (text, _) = section(image, ".text");
-        let (frame_at, frame) = section(image, ".eh_frame");
-        let (header_at, header) = section(image, ".eh_frame_hdr");
-        let bases = BaseAddresses::default()
-            .set_text(text)
-            .set_eh_frame(frame_at)
-            .set_eh_frame_hdr(header_at);
-        let frame = EhFrame::new(frame, LittleEndian);
-        let header = EhFrameHdr::new(header, LittleEndian).parse(&bases, 8).unwrap();
-        // What unwinders use: the sorted table of the header, not a walk of the section.
-        let table = header.table().expect("a search table");
-        let mut context = UnwindContext::new();
-        let mut addresses: BTreeSet<u64> =
-            instructions(image).iter().map(Instruction::ip).collect();
-        for symbol in image.symbols {
-            addresses.extend((symbol.offset..symbol.offset + symbol.size).map(|at| at as u64));
-        }
-        for address in addresses {
-            let row = table
-                .unwind_info_for_address(
-                    &frame,
-                    &bases,
-                    &mut context,
-                    address,
-                    EhFrame::cie_from_offset,
-                )
-                .unwrap_or_else(|error| panic!("{name}: no row for {address:#x}: {error}"));
-            assert!(row.contains(address), "{name}: {address:#x}");
         }
     }
 }
