@@ -17,9 +17,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("linker", &["image-build"]),
     ("timekeeper", &["datapage"]),
     ("kernel-sim", &["timekeeper", "datapage", "linker"]),
-    ("fuzz", &["vdso", "kernel-sim", "timekeeper", "datapage", "linker"]),
+    // It judges, so it shares nothing with what it judges.
+    ("oracle", &[]),
+    ("fuzz", &["oracle", "vdso", "kernel-sim", "timekeeper", "datapage", "linker"]),
     ("bench", &["fuzz", "vdso", "kernel-sim", "timekeeper", "datapage", "linker"]),
     ("xtask", &["image-build"]),
+    // A kernel takes the writer, and an image's bytes.
+    ("kernel-writer", &["datapage"]),
+    ("embed", &["datapage"]),
 ];
 
 /// Leaves: programs, and the image's exports (whose weak `clock_gettime` would take the place of
