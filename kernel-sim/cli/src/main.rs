@@ -6,13 +6,19 @@ mod output;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigHandler, Signal};
 
 /// The unified vDSO: make images, judge them, drive them, run programs on them.
+///
+/// Without a command, everything is shown once: the image is checked, the page drawn, the timekeeper
+/// driven with random updates, our clocks held beside the host's, and a program run on the image.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    demo: commands::demo::Arguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,9 +36,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    end_when_nobody_reads();
     let arguments = Arguments::parse();
     let result = match arguments.command {
-        None => Ok(ExitCode::SUCCESS),
+        None => commands::demo::run(&arguments.demo),
         Some(Command::Bench(arguments)) => commands::bench::run(&arguments),
         Some(Command::Image(arguments)) => commands::image::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
@@ -43,4 +50,12 @@ fn main() -> ExitCode {
         eprintln!("kernel-sim: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Lets a write to a pipe that nobody reads any more end the command quietly, as it ends others:
+/// `kernel-sim layout | head` is no error. Rust ignores the signal, and `println` then panics.
+fn end_when_nobody_reads() {
+    // SAFETY: no handler of ours is replaced, and no other thread runs yet.
+    let set = unsafe { nix::sys::signal::signal(Signal::SIGPIPE, SigHandler::SigDfl) };
+    debug_assert!(set.is_ok(), "SIGPIPE can be set");
 }

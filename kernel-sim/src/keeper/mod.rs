@@ -14,7 +14,7 @@ mod line;
 mod memory;
 mod process;
 
-pub use clocks::{Clocks, Shift};
+pub use clocks::{Bends, Clocks, FirstLook, Shift};
 pub use follow::Follower;
 pub use line::Line;
 pub use memory::{MemoryError, PageMemory};

@@ -27,8 +27,13 @@ const fn columns(bytes: usize) -> usize {
 
 /// Draws the page.
 pub(crate) fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
-    print!("{}", page(&Ink { colours: std::io::stdout().is_terminal() }));
+    print!("{}", picture());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page, coloured if somebody looks.
+pub(crate) fn picture() -> String {
+    page(&Ink { colours: std::io::stdout().is_terminal() })
 }
 
 /// Whether the picture is coloured.

@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod demo;
 pub(crate) mod image;
 pub(crate) mod layout;
 pub(crate) mod run;
