@@ -11,7 +11,7 @@
 //! | [`launch`] | how does an unmodified program run on an image |
 //! | [`sandwich`] | do the clocks of an image agree with the kernel's |
 //!
-//! All after the first two need an x86_64 Linux to run on, and are not built elsewhere.
+//! All after the first three need an x86_64 Linux to run on, and are not built elsewhere.
 
 pub mod functions;
 pub mod machine;

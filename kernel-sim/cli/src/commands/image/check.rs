@@ -17,34 +17,28 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
-    /// The image to judge.
-    file: PathBuf,
     /// Then map it and call every function with every id, null or not, in every mode.
     ///
     /// This runs the image's code, in a process of its own, as you. Only x86_64 images with a uVDSO
     /// note can be driven: it says how their page is laid out.
     #[arg(long)]
     drive: bool,
-    /// The process of its own.
+    /// The process of its own, which gets the image as its input.
     #[arg(long, hide = true)]
     driven: bool,
 }
 
 /// Prints a line for each rule.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.driven {
+        return super::drive::here();
+    }
     let (name, bytes) = match &arguments.file {
         Some(file) => match read(file) {
             Ok(bytes) => (file.display().to_string(), bytes),
             Err(error) => return Ok(unreadable(&error)),
         },
         None => arguments.choice.read()?,
-    let name = arguments.file.display();
-    if arguments.driven {
-        return super::drive::here(&arguments.file);
-    }
-    let bytes = match read(&arguments.file) {
-        Ok(bytes) => bytes,
-        Err(error) => return Ok(unreadable(&error)),
     };
     let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
         Ok(file) => file,
@@ -67,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     if arguments.drive {
-        return super::drive::run(&arguments.file, &file);
+        return super::drive::run(&name, &file);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,10 @@
 //! `kernel-sim image check --drive`: the image's code runs in a child, which may die of it.
 //!
-//! The child says what it is about to call before it calls, so that a crash or an endless loop has a
+//! The child gets the image as its input and says what it is about to call before it calls, so that a crash or an endless loop has a
 //! name. Its lines: `c CALL`, `d DIFFERENCE`, and `n CALLS` when it is through.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -13,7 +12,7 @@ use kernel_sim::drive::{Event, drive};
 use linker::Image;
 use linker::judge::{Arch, ImageFile};
 
-use super::{read, unreadable};
+use super::unreadable;
 
 /// The most differences that are shown.
 const SHOWN: usize = 20;
@@ -22,21 +21,22 @@ const SHOWN: usize = 20;
 const SECONDS: u32 = 60;
 
 /// Drives `file` in a child and prints what it finds.
-pub(crate) fn run(path: &Path, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> {
     if file.own_note().is_none() || file.arch != Arch::X86_64 {
         return Ok(unreadable(&anyhow::anyhow!(
-            "{} cannot be driven: only an x86_64 image with a uVDSO note says how its page is laid \
-             out",
-            path.display()
+            "{name} cannot be driven: only an x86_64 image with a uVDSO note says how its page is \
+             laid out"
         )));
     }
     let mut child = Command::new(std::env::current_exe().context("finding this program")?)
         .args(["image", "check", "--driven"])
-        .arg(path)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .context("starting the process that maps the image")?;
+    let mut input = child.stdin.take().context("the child's input is a pipe")?;
+    input.write_all(file.bytes).context("giving the child the image")?;
+    drop(input);
     let output = child.stdout.take().context("the child's output is a pipe")?;
     let (mut last, mut calls, mut differences) = (String::new(), None, Vec::new());
     for line in BufReader::new(output).lines() {
@@ -66,11 +66,12 @@ pub(crate) fn run(path: &Path, file: &ImageFile<'_>) -> anyhow::Result<ExitCode>
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Drives `path` in this process, which is the child.
-pub(crate) fn here(path: &Path) -> anyhow::Result<ExitCode> {
+/// Drives the image that is this process's input: it is the child.
+pub(crate) fn here() -> anyhow::Result<ExitCode> {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).context("reading the image")?;
     // Kept for the rest of the process, which does nothing else.
-    let bytes: &'static [u8] = read(path)?.leak();
-    let file = ImageFile::read(bytes)?;
+    let file = ImageFile::read(bytes.leak())?;
     let image = Image::of_file(&file).context("its note or its build id is not ours")?;
     // SAFETY: arms a timer of this process, which has no handler for it.
     unsafe { libc::alarm(SECONDS) };
