@@ -16,6 +16,7 @@
 //! | [`report`] | what is a measured table |
 //! | [`tables`] | how are the tables measured that the project promises |
 //! | [`model`] | what would a page of another layout cost |
+//! | [`limit`] | how fast could a reader be on this CPU |
 //! | [`chart`] | how is a table drawn |
 //! | [`check`] | which ratios are promised, and does this machine keep them |
 
@@ -26,6 +27,7 @@ pub mod check;
 pub mod clock;
 pub mod cold;
 pub mod dispatch;
+pub mod limit;
 pub mod model;
 pub mod report;
 pub mod rounds;

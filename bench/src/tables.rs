@@ -4,6 +4,7 @@ mod clocks;
 mod getns;
 mod getres;
 mod layout;
+mod limit;
 mod peers;
 mod scale;
 mod vdsotest;
@@ -36,6 +37,8 @@ pub enum Table {
     Peers,
     /// Readers beside a writer that publishes ever faster.
     Scale,
+    /// The image beside hand-written readers.
+    Limit,
 }
 
 /// There is no table of this name.
@@ -47,7 +50,7 @@ pub struct UnknownTable {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Vdsotest,
         Self::VdsotestRate,
         Self::Getres,
@@ -56,6 +59,7 @@ impl Table {
         Self::Layout,
         Self::Peers,
         Self::Scale,
+        Self::Limit,
     ];
 
     /// Its name on the command line.
@@ -70,6 +74,7 @@ impl Table {
             Self::Layout => "layout",
             Self::Peers => "peers",
             Self::Scale => "scale",
+            Self::Limit => "limit",
         }
     }
 
@@ -86,6 +91,7 @@ impl Table {
             Self::Layout => layout::measure(&bench),
             Self::Peers => peers::measure(&bench),
             Self::Scale => scale::measure(&bench),
+            Self::Limit => limit::measure(&bench),
         }
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
     /// With --check: only rows whose name, as in `getcpu vs host vDSO`, contains this text.
     #[arg(long, value_name = "TEXT", requires = "check")]
     rows: Option<String>,
-    /// Measure one table: vdsotest, vdsotest-rate, getres, getns, clocks, layout, peers or scale;
-    /// without it, all of them.
+    /// Measure one table: vdsotest, vdsotest-rate, getres, getns, clocks, layout, peers, scale or
+    /// limit; without it, all of them.
     #[arg(long, value_name = "NAME", conflicts_with = "check")]
     table: Option<Table>,
     /// Fewer and shorter samples.

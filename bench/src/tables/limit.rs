@@ -1,0 +1,104 @@
+//! How near the image is to what this CPU allows: hand-written readers beside it.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::Bench;
+use crate::chart::{Body, Chart};
+use crate::limit;
+use crate::report::{Report, noise};
+use crate::statistics::Estimate;
+use crate::subject::{self, Subject};
+
+pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
+    let mut subjects = subjects(bench);
+    let measured = bench.interleave("limits", &mut subjects, &bench.plan());
+    let names: Vec<String> = subjects.iter().map(|s| s.name().to_owned()).collect();
+    // The host's read of the same clock is the last before each group's end: found by its name.
+    let hosts = ["host: MONOTONIC", "host: MONOTONIC_COARSE", "host: clock_getres"];
+    let host_of = |name: &str| {
+        let host = if name.contains("COARSE") {
+            hosts[1]
+        } else if name.contains("clock_getres") {
+            hosts[2]
+        } else {
+            hosts[0]
+        };
+        names.iter().position(|other| other == host)
+    };
+    let rows: Vec<(String, f64, Option<Estimate>)> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let ratio = host_of(name).map(|host| measured.ratio(index, host));
+            (name.clone(), measured.spread(index).median, ratio)
+        })
+        .collect();
+    let mut text = format!("{:<58} {:>8} {:>9} {:>17}\n", "", "ns", "to host", "95 % interval");
+    for (name, nanos, ratio) in &rows {
+        let (median, interval) = ratio.map_or_else(
+            || ("-".to_owned(), "-".to_owned()),
+            |r| (format!("{:.3}", r.median), format!("{:.3} - {:.3}", r.low, r.high)),
+        );
+        let _ = writeln!(text, "{name:<58} {nanos:>8.2} {median:>9} {interval:>17}");
+    }
+    Report {
+        table: "limit",
+        title: "How near the image is to what this CPU allows",
+        text,
+        rows: rows
+            .iter()
+            .map(|(name, nanos, ratio)| json!({ "reader": name, "nanos": nanos, "to_host": ratio }))
+            .collect(),
+        notes: noise(&subjects, &measured),
+        charts: vec![Chart {
+            file: "limit",
+            title: "The image and what this CPU allows".to_owned(),
+            value_label: "nanoseconds per read (median)",
+            body: Body::Bars {
+                categories: names,
+                series: vec![(
+                    "nanoseconds per read".to_owned(),
+                    rows.iter().map(|(_, nanos, _)| *nanos).collect(),
+                )],
+            },
+        }],
+    }
+}
+
+fn subjects<'b>(bench: &Bench<'b, '_>) -> Vec<Subject<'b>> {
+    let setup = bench.setup;
+    let monotonic = libc::CLOCK_MONOTONIC;
+    let coarse = libc::CLOCK_MONOTONIC_COARSE;
+    let chosen = setup.chosen();
+    let mut subjects = vec![subject::bare_lfence_rdtsc().named("bare lfence; rdtsc")];
+    let modes = [("COUNTER", Some(&setup.counter)), ("RDTSCP", setup.rdtscp.as_ref())];
+    if setup.rdtscp.is_some() {
+        subjects.push(subject::bare_rdtscp().named("bare rdtscp"));
+    }
+    for (mode, kernel) in modes {
+        let Some(kernel) = kernel else { continue };
+        let unchecked = limit::unchecked(kernel, monotonic);
+        let precise = limit::precise(kernel, monotonic);
+        subjects.push(unchecked.named(format!("hand-written, no check at all: MONOTONIC, {mode}")));
+        subjects.push(precise.named(format!("hand-written, all checks: MONOTONIC, {mode}")));
+        let ours = subject::clock_gettime(&kernel.callee(), monotonic);
+        subjects.extend(ours.map(|s| s.named(format!("ours: MONOTONIC, {mode}"))));
+    }
+    let host = &setup.host;
+    let ours = chosen.callee();
+    let mut add = |name: &str, subject: Option<Subject<'b>>| {
+        subjects.extend(subject.map(|subject| subject.named(name)));
+    };
+    add("host: MONOTONIC", subject::clock_gettime(host, monotonic));
+    let hand = limit::coarse(chosen, coarse);
+    add("hand-written, all checks: MONOTONIC_COARSE", Some(hand));
+    add("ours: MONOTONIC_COARSE", subject::clock_gettime(&ours, coarse));
+    add("host: MONOTONIC_COARSE", subject::clock_gettime(host, coarse));
+    let hand = limit::getres(chosen, monotonic);
+    add("hand-written, all checks: clock_getres MONOTONIC", Some(hand));
+    add("ours: clock_getres MONOTONIC", subject::clock_getres(&ours, monotonic));
+    add("host: clock_getres", subject::clock_getres(host, monotonic));
+    subjects
+}
