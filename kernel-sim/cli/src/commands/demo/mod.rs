@@ -17,6 +17,7 @@ use serde::Serialize;
 
 /// Options of the demonstration.
 #[derive(Debug, Default, clap::Args)]
+#[group(skip)] // it is flattened into another `Arguments`
 pub(crate) struct Arguments {
     /// Print the result as JSON
     #[arg(long)]
