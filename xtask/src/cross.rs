@@ -27,11 +27,16 @@ use xtask::tools::{required, root};
 
 use machine::{MACHINES, Machine};
 
+use crate::install;
+
 /// Options of `cross`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Only these architectures: x86_64, aarch64, riscv64, arm, i386.
     targets: Vec<String>,
+    /// Install what is missing first.
+    #[arg(long)]
+    install: bool,
     /// Make the images and stop.
     #[arg(long)]
     build_only: bool,
@@ -44,7 +49,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut report = Report::default();
     let tools = Tools::find()?;
-    for machine in chosen(&arguments.targets)? {
+    let machines = chosen(&arguments.targets)?;
+    if arguments.install {
+        install::these(machines.iter().flat_map(|machine| machine.tools()))?;
+    }
+    for machine in machines {
         println!("== {}", machine.arch());
         if let Some(reason) = machine.missing() {
             report.skip(machine.arch(), &reason);
@@ -82,7 +91,7 @@ fn one(
     }
     let host = host::Host::compile(machine, &directory)?;
     for image in &images {
-        for &runner in machine.runners() {
+        for runner in image.runners() {
             host.run(image, runner, report);
         }
         trace::check(&host, image, report);

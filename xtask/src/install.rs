@@ -7,7 +7,12 @@ use xtask::tools::{Package, TOOLS, Tool, python_directory};
 
 /// Installs every tool of the table that is not there.
 pub(crate) fn run() -> Result<()> {
-    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| tool.find().is_none()).collect();
+    these(TOOLS)
+}
+
+/// Installs those of `tools` that are not there.
+pub(crate) fn these(tools: impl IntoIterator<Item = &'static Tool>) -> Result<()> {
+    let missing: Vec<&Tool> = tools.into_iter().filter(|tool| tool.find().is_none()).collect();
     // Debian's first: pip, for one, comes from there.
     let debian: Vec<&str> = missing
         .iter()

@@ -7,7 +7,7 @@
 use anyhow::{Context as _, Result, ensure};
 use object::elf;
 
-use crate::judge::ImageFile;
+use crate::judge::{Arch, ImageFile};
 
 /// The tags of Linux's image, in its order. A tag that is not here keeps its place behind them.
 const ORDER: [u32; 11] = [
@@ -27,7 +27,21 @@ const ORDER: [u32; 11] = [
 /// Finishes a little-endian image in place.
 pub(crate) fn finish(bytes: &mut [u8]) -> Result<()> {
     sort_dynamic(bytes)?;
-    type_version_nodes(bytes)
+    type_version_nodes(bytes)?;
+    forget_float_abi(bytes)
+}
+
+/// Takes from an Arm image the mark of how floating-point arguments are passed. It has none, so it
+/// fits both kinds of programs; Linux's image has no mark either.
+fn forget_float_abi(bytes: &mut [u8]) -> Result<()> {
+    if ImageFile::read(bytes)?.arch != Arch::Arm {
+        return Ok(());
+    }
+    let flags = bytes.get_mut(36..40).context("the header ends before its flags")?;
+    let found = u32::from_le_bytes(flags.try_into()?);
+    ensure!(found & elf::EF_ARM_ABI_FLOAT_HARD == 0, "the image passes floats in registers");
+    flags.copy_from_slice(&(found & !elf::EF_ARM_ABI_FLOAT_SOFT).to_le_bytes());
+    Ok(())
 }
 
 fn sort_dynamic(bytes: &mut [u8]) -> Result<()> {

@@ -59,8 +59,9 @@ impl Host {
     /// Runs every check on the image.
     pub(crate) fn run(&self, image: &Image, runner: Runner, report: &mut Report) {
         let how = match runner {
-            Runner::Native => "native",
-            Runner::Emulated => "emulated",
+            Runner::Native => "native".to_owned(),
+            Runner::Emulated(4096) => "emulated".to_owned(),
+            Runner::Emulated(bytes) => format!("emulated, pages of {} KiB", bytes / 1024),
         };
         let name = format!("{}: {} {how}", self.machine.arch(), image.name());
         report.check(&name, || {
@@ -78,7 +79,7 @@ impl Host {
 
     /// Runs a task under the emulator with its `flags`.
     pub(crate) fn emulate(&self, image: &Image, flags: &[&str], task: &str) -> Result<Output> {
-        let output = self.command(image, Runner::Emulated, flags, task).output()?;
+        let output = self.command(image, Runner::Emulated(4096), flags, task).output()?;
         ensure!(
             output.status.success(),
             "{task}: {}\n{}",
@@ -93,8 +94,8 @@ impl Host {
         command.arg(LIMIT);
         let how = match runner {
             Runner::Native => "native",
-            Runner::Emulated => {
-                command.arg(self.machine.qemu).args(flags);
+            Runner::Emulated(page_bytes) => {
+                command.arg(self.machine.qemu).args(["-p", &page_bytes.to_string()]).args(flags);
                 "emulated"
             }
         };

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use image_build::{Made, Recipe, Tools};
 use xtask::tools::root;
 
-use crate::cross::machine::Machine;
+use crate::cross::machine::{Machine, Runner};
 use crate::cross::sysroot::RUSTC;
 
 /// An image must fit in so many of its slots' pages.
@@ -54,6 +54,13 @@ pub(crate) fn make(
 }
 
 impl Image {
+    /// Every way to run a program on it: slots of 64 KiB serve pages of 4, 16 and 64 KiB.
+    pub(crate) fn runners(&self) -> Vec<Runner> {
+        let pages = [4096, 16384, 65536].into_iter().filter(|&bytes| bytes <= self.slot_bytes);
+        let native = self.machine.native.then_some(Runner::Native);
+        native.into_iter().chain(pages.map(Runner::Emulated)).collect()
+    }
+
     /// Its file's name.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()

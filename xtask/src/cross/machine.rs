@@ -1,7 +1,7 @@
 //! With which programs an architecture is compiled, run and disassembled.
 
 use image_build::{TARGETS, Target};
-use xtask::tools::tool;
+use xtask::tools::{Tool, tool};
 
 /// An architecture as the host sees it.
 #[derive(Debug)]
@@ -70,8 +70,10 @@ pub(crate) static MACHINES: [Machine; 5] = [
 /// A way to run a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runner {
+    /// This machine's CPU and kernel.
     Native,
-    Emulated,
+    /// QEMU, with pages of so many bytes; 4096 is what the program expects anyway.
+    Emulated(u32),
 }
 
 impl Machine {
@@ -81,10 +83,11 @@ impl Machine {
 
     /// Why nothing can be done for this architecture here; `None` if all tools are there.
     pub(crate) fn missing(&self) -> Option<String> {
-        self.tools.iter().find_map(|name| tool(name).missing())
+        self.tools().find_map(Tool::missing)
     }
 
-    pub(crate) fn runners(&self) -> &'static [Runner] {
-        if self.native { &[Runner::Native, Runner::Emulated] } else { &[Runner::Emulated] }
+    /// What is needed to build and run for this architecture.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &'static Tool> {
+        self.tools.iter().map(|name| tool(name))
     }
 }
