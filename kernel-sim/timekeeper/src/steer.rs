@@ -52,7 +52,7 @@ impl Timekeeper {
             && slower != 0
         {
             let ahead = product(self.delay_cycles, slower);
-            // Half a unit of the account is 2^-67 ns; an `ahead` beyond an i128 does not occur.
+            // Below 2^96, and exact: the account's unit is the finest that a scale can have.
             let gain = i128::try_from(ahead)
                 .unwrap_or(i128::MAX)
                 .saturating_mul(1 << FINE_BITS.wrapping_sub(self.shift()));

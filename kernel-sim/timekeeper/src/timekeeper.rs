@@ -191,7 +191,9 @@ impl Timekeeper {
     /// What `clock` shows at `now_cycles`: what the kernel answers to a system call. `None` for a
     /// clock that a timekeeper does not keep.
     ///
-    /// It is what a read of the page gives, to the nanosecond, if the page is up to date.
+    /// It is what a read of the page gives, to the nanosecond, if the page is up to date. While the
+    /// counter is withdrawn or the machine suspended, the page's precise clocks fall back, and here
+    /// they stand.
     #[must_use]
     pub fn read(&self, clock: ClockId, now_cycles: u64) -> Option<Time> {
         let scale = self.clocksource.scale();
