@@ -94,6 +94,8 @@ pub const TOOLS: &[Tool] = &[
         "abseil's reader of vDSOs",
     ),
     program("gdb", "gdb", "gdb", "breakpoints and backtraces"),
+    program("strace", "strace", "strace", "a program that traces others"),
+    program("valgrind", "valgrind", "valgrind", "a program that hides the vDSO"),
     file("rustc for core", "/usr/bin/rustc", "rustc-web", "other architectures' images"),
     file(
         "core's source",

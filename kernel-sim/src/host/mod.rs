@@ -16,7 +16,7 @@ mod getcpu;
 mod mode;
 
 pub use clocks::{Bounds, HostClocks, Pair};
-pub use clocksource::{NoCounter, counter_is_a_clock};
+pub use clocksource::{NoCounter, counter_is_a_clock, counter_is_in_use};
 pub use getcpu::getcpu_features;
 pub use mode::counter_mode;
 pub(crate) use mode::has_rdtscp;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
-use crate::host::{HostClocks, getcpu_features};
+use crate::host::{HostClocks, NoCounter, counter_is_in_use, getcpu_features};
 use crate::keeper::clocks::{
     Clocks, FirstLook, Shift, tick_nanos, values_by_tick, values_without_counter,
 };
@@ -23,6 +23,16 @@ pub struct Keeper {
     pub shift: Shift,
     /// Whether the counter is a clock, and the page says so.
     pub counter: bool,
+}
+
+/// What a keeper has to say while it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum News {
+    /// The page tells the time.
+    Ready,
+    /// The host no longer keeps time with the counter, so the page does not either.
+    CounterLost(NoCounter),
 }
 
 /// Why a keeper ended before its time.
@@ -54,12 +64,13 @@ const LOOKS: u32 = 10;
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
     ///
-    /// `ready` is called when the page can be used. A page that a keeper before this one left
+    /// `tell` is called when the page can be used, and when it changes its ways. A page that a keeper before this one left
     /// behind, perhaps in the middle of an update, is taken over.
     ///
     /// # Errors
     /// Why the page cannot be kept.
-    pub fn run(mut self, ready: impl FnOnce()) -> Result<(), KeeperError> {
+    pub fn run(mut self, tell: &mut dyn FnMut(News)) -> Result<(), KeeperError> {
+        ask_for_precedence();
         let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
         let inherited = self.memory.page().header().is_ok();
         if !inherited {
@@ -76,8 +87,9 @@ impl Keeper {
             clocks = Some(found);
         }
         self.publish(&host, clocks.as_mut());
-        ready();
+        tell(News::Ready);
         let mut ticks = Ticks::new(self.hz);
+        let mut looks = Looks { next: now() };
         loop {
             let tick = ticks.wait();
             if self.memory.is_alone().map_err(lease)? {
@@ -85,6 +97,13 @@ impl Keeper {
             }
             if !tick {
                 continue;
+            }
+            if clocks.is_some()
+                && looks.is_due()
+                && let Err(why) = counter_is_in_use()
+            {
+                clocks = None;
+                tell(News::CounterLost(why));
             }
             if let Some(clocks) = &mut clocks {
                 clocks.update();
@@ -129,6 +148,18 @@ impl Keeper {
             writer.set_memory_counter(values.cycle_last);
         }
     }
+}
+
+/// Asks to be run before ordinary processes, where the user may do that.
+///
+/// A kernel's writer is not interrupted in the middle of an update; this one can be taken off its
+/// CPU there, and readers then fall back to the kernel. The rarer that is the better; the tick takes
+/// some microseconds of each 250th of a second.
+fn ask_for_precedence() {
+    let first = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: a live parameter; it concerns this process alone, and a refusal changes nothing.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const first) };
 }
 
 fn lease(error: Errno) -> KeeperError {
@@ -176,6 +207,25 @@ impl Ticks {
             self.next = now + self.period;
         }
         true
+    }
+}
+
+/// When to look again whether the host still keeps time with the counter.
+struct Looks {
+    next: Duration,
+}
+
+/// The host's own watchdog compares its clocksource twice a second.
+const BETWEEN_COUNTER_LOOKS: Duration = Duration::from_millis(500);
+
+impl Looks {
+    fn is_due(&mut self) -> bool {
+        let now = now();
+        let due = self.next <= now;
+        if due {
+            self.next = now + BETWEEN_COUNTER_LOOKS;
+        }
+        due
     }
 }
 

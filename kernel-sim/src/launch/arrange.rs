@@ -19,7 +19,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{ForkResult, execvp, fork, pipe2};
 
 use crate::host::{HostClocks, NoCounter, counter_is_a_clock};
-use crate::keeper::{Keeper, PageMemory, Shift};
+use crate::keeper::{Keeper, News, PageMemory, Shift};
 use crate::launch::background::{retire, set_dumpable};
 use crate::launch::command::{Clock, Command, LaunchError};
 use crate::launch::letters::{Letter, Post};
@@ -33,12 +33,19 @@ pub(crate) struct Orders {
     counter: bool,
 }
 
+impl Orders {
+    /// Whether REALTIME is not the host's.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.shift != Shift::default()
+    }
+}
+
 /// A keeper's process.
 #[derive(Debug)]
 pub(crate) struct KeeperProcess {
     pub(crate) pid: pid_t,
-    /// From which it says that it is ready, or why it ended.
-    pub(crate) words: File,
+    /// From which it says that it is ready, what changed, or why it ended.
+    pub(crate) post: Post,
 }
 
 /// A program that runs, and the processes that serve it.
@@ -66,15 +73,15 @@ impl Command {
             shift: self.shift(&host)?,
             counter: self.counter && found.is_ok(),
         };
-        if !self.counter && orders.shift != Shift::default() {
+        if !self.counter && orders.is_moved() {
             return Err(LaunchError::MovedWithoutCounter);
         }
-        let (memory, readable) = PageMemory::new(&self.image)?;
         set_dumpable(false).map_err(LaunchError::kernel("closing this process to others"))?;
+        let (memory, readable) = PageMemory::new(&self.image)?;
         let step = LaunchError::kernel("hiding the page from children");
         memory.inherit(false).map_err(step)?;
         let mut memory = Some(memory);
-        let mut keeper = start_keeper(&mut memory, orders)?;
+        let keeper = start_keeper(&mut memory, orders)?;
         keeper.wait_until_ready()?;
         let (post, far) = Post::pair().map_err(LaunchError::kernel("connecting the tracer"))?;
         let (tracer, pid_to_tracer) = self.start_tracer(far, readable)?;
@@ -155,7 +162,7 @@ impl Command {
         near.read_exact(&mut [0]).map_err(&started)?;
         pid_to_tracer.write_all(&pid.to_ne_bytes()).map_err(&started)?;
         match post.receive().map_err(&started)? {
-            Some(Letter::Traced) => {}
+            Some(Letter::Ready) => {}
             Some(Letter::NotTraced(errno)) => {
                 return Err(LaunchError::NoTracing(Errno::from_raw(errno)));
             }
@@ -202,7 +209,8 @@ pub(crate) fn start_keeper(
     orders: Orders,
 ) -> Result<KeeperProcess, LaunchError> {
     let failed = LaunchError::kernel("starting the keeper");
-    let (words, from_keeper) = pipe2(OFlag::O_CLOEXEC).map_err(&failed)?;
+    let connected = Post::pair();
+    let (post, of_keeper) = connected.map_err(LaunchError::kernel("connecting the keeper"))?;
     let Some(page) = memory.as_ref() else {
         return Err(LaunchError::Keeper("the page is gone".to_owned()));
     };
@@ -211,47 +219,47 @@ pub(crate) fn start_keeper(
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         if let Some(memory) = memory.take() {
-            keep(memory, orders, from_keeper.into());
+            keep(memory, orders, of_keeper);
         }
         end_process(1);
     }
     page.inherit(false).map_err(&failed)?;
     match forked.map_err(&failed)? {
-        ForkResult::Parent { child } => {
-            Ok(KeeperProcess { pid: child.as_raw(), words: words.into() })
-        }
+        ForkResult::Parent { child } => Ok(KeeperProcess { pid: child.as_raw(), post }),
         ForkResult::Child => end_process(1),
     }
 }
 
-fn keep(memory: PageMemory, orders: Orders, mut to_command: File) {
-    let retired = retire(c"kernel-sim-keep", &[memory.descriptor(), to_command.as_fd()]);
-    let keeper = Keeper { memory, hz: orders.hz, shift: orders.shift, counter: orders.counter };
+fn keep(memory: PageMemory, orders: Orders, post: Post) {
+    let retired = retire(c"kernel-sim-keep", &[memory.descriptor(), post.descriptor().as_fd()]);
+    let Orders { hz, shift, counter } = orders;
+    let keeper = Keeper { memory, hz, shift, counter };
     let done = match retired {
-        Ok(()) => {
-            keeper.run(|| drop(to_command.write_all(READY))).map_err(|error| error.to_string())
-        }
+        Ok(()) => keeper
+            .run(&mut |news| {
+                post.send(&match news {
+                    News::Ready => Letter::Ready,
+                    News::CounterLost(why) => Letter::Warning(why.to_string()),
+                });
+            })
+            .map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     if let Err(text) = done {
-        let _ = to_command.write_all(text.as_bytes());
+        post.send(&Letter::Failed(text));
         end_process(1);
     }
     end_process(0);
 }
 
-const READY: &[u8] = b"+";
-
 impl KeeperProcess {
     /// Waits until the page tells the time.
-    fn wait_until_ready(&mut self) -> Result<(), LaunchError> {
-        let mut first = [0];
-        if self.words.read_exact(&mut first).is_ok() && first == READY {
-            return Ok(());
+    fn wait_until_ready(&self) -> Result<(), LaunchError> {
+        match self.post.receive() {
+            Ok(Some(Letter::Ready)) => Ok(()),
+            Ok(Some(Letter::Failed(text))) => Err(LaunchError::Keeper(text)),
+            _ => Err(LaunchError::Keeper("it was killed".to_owned())),
         }
-        let mut text = String::from_utf8_lossy(&first).into_owned();
-        let _ = self.words.read_to_string(&mut text);
-        Err(LaunchError::Keeper(text))
     }
 }
 

@@ -39,10 +39,12 @@ pub(crate) enum InjectError {
         source: Errno,
     },
     /// The program is gone.
-    #[error("the program ended while {name} was made for it")]
+    #[error("the program ended while {name} was called for it")]
     Gone {
         /// The call.
         name: &'static str,
+        /// What ended it.
+        signal: c_int,
     },
     /// The tracer cannot do what it has to.
     #[error("tracing: {0}")]
@@ -90,7 +92,7 @@ impl Injection {
             match wait_for(self.thread.0)?.1 {
                 Event::Signal(_, libc::SIGTRAP) => break,
                 Event::Signal(_, signal) => self.deferred.push(signal),
-                Event::Gone => return Err(InjectError::Gone { name }),
+                Event::Gone(signal) => return Err(InjectError::Gone { name, signal }),
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What the tracer tells the command, one datagram each.
+//! What tracer and keeper tell the command, one datagram each.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,8 +11,10 @@ use crate::launch::calls::Call;
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Letter {
-    /// The program is traced and may start.
-    Traced,
+    /// The program is traced and may start; the page tells the time.
+    Ready,
+    /// The keeper cannot keep the page.
+    Failed(String),
     /// It cannot be traced.
     NotTraced(i32),
     /// What a user has to know.
@@ -81,7 +83,8 @@ impl Letter {
     /// As text: a keyword, then what belongs to it.
     pub(crate) fn to_text(&self) -> String {
         match self {
-            Self::Traced => "traced ".to_owned(),
+            Self::Ready => "ready ".to_owned(),
+            Self::Failed(text) => format!("failed {text}"),
             Self::NotTraced(errno) => format!("not-traced {errno}"),
             Self::Warning(text) => format!("warning {text}"),
             Self::Note(text) => format!("note {text}"),
@@ -97,7 +100,8 @@ impl Letter {
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let (keyword, rest) = text.split_once(' ')?;
         Some(match keyword {
-            "traced" => Self::Traced,
+            "ready" => Self::Ready,
+            "failed" => Self::Failed(rest.to_owned()),
             "not-traced" => Self::NotTraced(rest.parse().ok()?),
             "warning" => Self::Warning(rest.to_owned()),
             "note" => Self::Note(rest.to_owned()),
@@ -123,7 +127,8 @@ mod tests {
         let (one, other) = Post::pair().unwrap();
         let call = |clock| Call { name: "time".to_owned(), clock };
         for letter in [
-            Letter::Traced,
+            Letter::Ready,
+            Letter::Failed("why not".to_owned()),
             Letter::NotTraced(1),
             Letter::Warning("a program: 5".to_owned()),
             Letter::Note(String::new()),

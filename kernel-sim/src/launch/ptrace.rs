@@ -18,8 +18,8 @@ pub(crate) struct Stopped(pub(crate) pid_t);
 /// What `waitpid` reports of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It is gone.
-    Gone,
+    /// It is gone, by this signal if that is not 0.
+    Gone(c_int),
     /// It begins or ends a system call.
     SystemCall(Stopped),
     /// It has a new program.
@@ -72,7 +72,7 @@ pub(crate) fn wait_for(pid: pid_t) -> nix::Result<(pid_t, Event)> {
 
 fn event(stopped: Stopped, status: c_int) -> Event {
     if !libc::WIFSTOPPED(status) {
-        return Event::Gone;
+        return Event::Gone(if libc::WIFSIGNALED(status) { libc::WTERMSIG(status) } else { 0 });
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {

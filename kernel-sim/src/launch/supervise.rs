@@ -1,6 +1,5 @@
 //! What the command does while the program runs.
 
-use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -9,10 +8,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 
-use crate::launch::arrange::{Arrangement, start_keeper};
+use crate::launch::arrange::{Arrangement, Orders, start_keeper};
 use crate::launch::calls::SystemCalls;
 use crate::launch::command::{Command, LaunchError, Outcome, Status};
-use crate::launch::letters::Letter;
+use crate::launch::letters::{Letter, Post};
 
 /// What a command says while a program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +39,6 @@ const PASSED_ON: [Signal; 8] = [
 /// when the program has.
 const STOPS: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// A keeper that ends by itself so soon after its start will end again.
-const KEEPER_TRIAL: Duration = Duration::from_millis(500);
-
 /// How long the command waits for processes of its own that have nothing left to do.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -68,15 +64,15 @@ impl Command {
         let arranged = self.arrange(before);
         let outcome = arranged.and_then(|(arrangement, why_none)| {
             if let Some(why) = why_none {
-                remark(Remark::Warning(why.to_string()));
+                remark(Remark::Warning(why_not_precise(&why.to_string(), &arrangement.orders)));
             }
             let supervisor = Supervisor {
                 arrangement,
                 signals: signals.map_err(&failed)?,
                 count: self.count,
                 status: None,
-                keeper_since: Instant::now(),
                 keeper_alive: true,
+                keeper_heard: true,
                 tracer_alive: true,
                 others: None,
                 calls: SystemCalls::default(),
@@ -94,8 +90,9 @@ struct Supervisor<'a> {
     signals: SignalFd,
     count: bool,
     status: Option<Status>,
-    keeper_since: Instant,
     keeper_alive: bool,
+    /// More letters of the keeper may come.
+    keeper_heard: bool,
     tracer_alive: bool,
     /// Whether other programs than the first still run; known when that has ended.
     others: Option<bool>,
@@ -144,18 +141,23 @@ impl Supervisor<'_> {
 
     /// Waits for a signal or a letter, and acts on it.
     fn wait(&mut self, timeout: PollTimeout) -> Result<(), LaunchError> {
+        let Arrangement { post, keeper, .. } = &self.arrangement;
         let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        if self.tracer_alive {
-            let post = self.arrangement.post.descriptor().as_fd();
-            sources.push(PollFd::new(post, PollFlags::POLLIN));
-        }
+        sources.extend(self.tracer_alive.then(|| from(post)));
+        sources.extend(self.keeper_heard.then(|| from(&keeper.post)));
         match poll(&mut sources, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(LaunchError::kernel("waiting")(error)),
         }
-        let ready: Vec<bool> = sources.iter().map(|source| source.any().unwrap_or(false)).collect();
-        if ready.get(1) == Some(&true) {
-            self.take_letter()?;
+        let mut ready = sources.iter().map(|source| source.any().unwrap_or(false)).skip(1);
+        let from_tracer = self.tracer_alive && ready.next() == Some(true);
+        let from_keeper = self.keeper_heard && ready.next() == Some(true);
+        drop(ready);
+        if from_tracer {
+            self.hear_tracer()?;
+        }
+        if from_keeper {
+            self.hear_keeper();
         }
         while let Ok(Some(signal)) = self.signals.read_signal() {
             self.take_signal(&signal);
@@ -163,17 +165,32 @@ impl Supervisor<'_> {
         self.look_after_children()
     }
 
-    fn take_letter(&mut self) -> Result<(), LaunchError> {
+    fn hear_tracer(&mut self) -> Result<(), LaunchError> {
         let letter = self.arrangement.post.receive();
         match letter.map_err(LaunchError::kernel("hearing from the tracer"))? {
             Some(Letter::Warning(text)) => (self.remark)(Remark::Warning(text)),
             Some(Letter::Note(text)) => (self.remark)(Remark::Note(text)),
             Some(Letter::Count(call, times)) => self.calls.add(call, times),
             Some(Letter::MainGone { others }) => self.others = Some(others),
-            Some(Letter::Traced | Letter::NotTraced(_)) => {}
+            Some(Letter::Ready | Letter::NotTraced(_) | Letter::Failed(_)) => {}
             None => self.tracer_alive = false,
         }
         Ok(())
+    }
+
+    fn hear_keeper(&mut self) {
+        match self.arrangement.keeper.post.receive() {
+            Ok(Some(Letter::Warning(text))) => {
+                let text = why_not_precise(&text, &self.arrangement.orders);
+                (self.remark)(Remark::Warning(text));
+            }
+            Ok(Some(Letter::Failed(text))) => (self.remark)(Remark::Warning(format!(
+                "the keeper of the page ended: {text}; precise clocks go on without corrections, \
+                 coarse ones stand still"
+            ))),
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => self.keeper_heard = false,
+        }
     }
 
     fn take_signal(&mut self, signal: &siginfo) {
@@ -198,16 +215,24 @@ impl Supervisor<'_> {
                 self.status = Some(Status::Signaled(libc::WTERMSIG(change)));
             }
         }
-        // Its end is seen by the end of its letters.
-        let _ = change_of(self.arrangement.tracer);
+        // That its work is done is seen by the end of its letters.
+        if let Some(change) = change_of(self.arrangement.tracer)
+            && libc::WIFSIGNALED(change)
+        {
+            (self.remark)(Remark::Warning(
+                "the tracer was killed: programs keep their clocks, those that are started from \
+                 now on have the host's"
+                    .to_owned(),
+            ));
+        }
         if let Some(change) = change_of(self.arrangement.keeper.pid)
             && !libc::WIFSTOPPED(change)
             && !libc::WIFCONTINUED(change)
         {
             self.keeper_alive = false;
-            let done = libc::WIFEXITED(change) && libc::WEXITSTATUS(change) == 0;
-            if !done && self.arrangement.memory.is_some() {
-                self.replace_keeper(change)?;
+            // One that ended by itself has no work left, or said why it cannot do it.
+            if libc::WIFSIGNALED(change) && self.arrangement.memory.is_some() {
+                self.replace_keeper()?;
             }
         }
         Ok(())
@@ -221,25 +246,28 @@ impl Supervisor<'_> {
         send(self.arrangement.program, libc::SIGCONT);
     }
 
-    fn replace_keeper(&mut self, status: i32) -> Result<(), LaunchError> {
-        if libc::WIFEXITED(status) && self.keeper_since.elapsed() < KEEPER_TRIAL {
-            let mut text = String::new();
-            let _ = self.arrangement.keeper.words.read_to_string(&mut text);
-            (self.remark)(Remark::Warning(format!(
-                "the keeper of the page ended ({}): precise clocks go on without corrections, \
-                 coarse ones stand still",
-                text.trim_start_matches('+')
-            )));
-            return Ok(());
-        }
+    fn replace_keeper(&mut self) -> Result<(), LaunchError> {
         let orders = self.arrangement.orders;
         self.arrangement.keeper = start_keeper(&mut self.arrangement.memory, orders)?;
-        self.keeper_since = Instant::now();
         self.keeper_alive = true;
+        self.keeper_heard = true;
         (self.remark)(Remark::Note(
             "the keeper of the page was killed; another one took over".to_owned(),
         ));
         Ok(())
+    }
+}
+
+fn from(post: &Post) -> PollFd<'_> {
+    PollFd::new(post.descriptor().as_fd(), PollFlags::POLLIN)
+}
+
+/// Why precise clocks are not what they should be, and what they are instead.
+fn why_not_precise(why: &str, orders: &Orders) -> String {
+    if orders.is_moved() {
+        format!("{why}; precise clocks move once a tick, like coarse ones")
+    } else {
+        format!("{why}; precise clocks enter the kernel")
     }
 }
 

@@ -98,6 +98,9 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
         base: (registers.rsp - u64::from(SCRATCH)) & !63,
     };
     let done = place(&mut injection, &scratch, replacement, entry, &old);
+    if let Err(SwapError::Inject(InjectError::Gone { .. })) = done {
+        return done;
+    }
     // Also when it failed, the program gets its registers and its clean stack back.
     let cleaned = scratch.clean();
     injection.end()?;
@@ -113,7 +116,7 @@ fn place(
     old: &[(u64, u64)],
 ) -> Result<Leftovers, SwapError> {
     let image = replacement.image;
-    let file = receive(injection, scratch, replacement.memory)?;
+    let file = receive_with_room(injection, scratch, replacement.memory)?;
     let base = map(injection, image, file);
     injection.call("close", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
     let base = base?;
@@ -202,6 +205,42 @@ impl Scratch {
     fn clean(&self) -> io::Result<()> {
         write_memory(self.pid, self.base, &[0; SCRATCH as usize / 2])
     }
+}
+
+/// [`receive`], with a higher limit where the program has no room for three more descriptors.
+fn receive_with_room(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    descriptor: BorrowedFd<'_>,
+) -> Result<u64, SwapError> {
+    match receive(injection, scratch, descriptor) {
+        Err(SwapError::Inject(InjectError::Call { source: Errno::EMFILE, .. })) => {}
+        other => return other,
+    }
+    let limit = |new: Option<libc::rlimit>| set_descriptor_limit(scratch.pid, new);
+    let before = limit(None).map_err(memory("reading its limit of descriptors"))?;
+    let wanted = before.rlim_cur.saturating_add(ROOM);
+    // Its own hard limit is enough, or the launcher is root.
+    let raised = libc::rlimit { rlim_cur: wanted, rlim_max: before.rlim_max.max(wanted) };
+    limit(Some(raised))
+        .map_err(memory("raising its limit of descriptors, which it has used up"))?;
+    let received = receive(injection, scratch, descriptor);
+    // What is open stays open under a lower limit, and is closed before the program runs.
+    limit(Some(before)).map_err(memory("setting back its limit of descriptors"))?;
+    received
+}
+
+/// Descriptors that a program needs while it is put on the image.
+const ROOM: u64 = 3;
+
+/// Sets a program's limit of descriptors, and returns what it was.
+fn set_descriptor_limit(pid: pid_t, new: Option<libc::rlimit>) -> io::Result<libc::rlimit> {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `new` is null or a live limit, `before` is live.
+    let answer = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, new, &raw mut before) };
+    Errno::result(answer)?;
+    Ok(before)
 }
 
 /// Gives the program the descriptor; returns its number there.

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 
 use libc::pid_t;
 use linker::Image;
 use nix::errno::Errno;
 
 use crate::launch::calls::{SystemCalls, counted};
+use crate::launch::inject::InjectError;
 use crate::launch::letters::{Letter, Post};
 use crate::launch::ptrace::{self, Event, Stopped};
 use crate::launch::swap::{Leftovers, Replacement, SwapError, swap};
@@ -65,7 +67,7 @@ impl Tracer {
             return;
         }
         self.threads.insert(main, Thread::default());
-        self.post.send(&Letter::Traced);
+        self.post.send(&Letter::Ready);
         while let Ok(Some((pid, event))) = ptrace::wait() {
             // A thread can be killed at any time; then each request for it fails, and the next
             // event says that it is gone.
@@ -77,7 +79,7 @@ impl Tracer {
     }
 
     fn handle(&mut self, pid: pid_t, event: Event) -> nix::Result<()> {
-        if event == Event::Gone {
+        if let Event::Gone(_) = event {
             self.threads.remove(&pid);
             if pid == self.main {
                 let others = !self.threads.is_empty();
@@ -87,7 +89,7 @@ impl Tracer {
         }
         let thread = *self.threads.entry(pid).or_default();
         match event {
-            Event::Gone => Ok(()),
+            Event::Gone(_) => Ok(()),
             Event::Child(stopped) => {
                 self.threads.entry(stopped.message()?).or_default();
                 self.resume(stopped, 0)
@@ -124,33 +126,51 @@ impl Tracer {
 
     fn put_on_image(&mut self, stopped: Stopped) {
         let replacement = Replacement { image: &self.image, memory: self.memory.as_fd() };
+        let program = program_of(stopped.0);
         let filtered = suspend_filter(stopped);
         let done = swap(stopped, &replacement);
         if filtered {
             let _ = stopped.set_options(0);
         }
-        let program = || program_of(stopped.0);
+        let Program { name, set_user } = program;
         match done {
             Ok(Leftovers { auxv, mapping }) => {
                 if let Some(error) = auxv {
                     self.say(Letter::Warning(format!(
-                        "{}: programs that ask the kernel for their auxiliary vector find the \
-                         host's vDSO: {error}",
-                        program()
+                        "{name}: a runtime that asks the kernel for its auxiliary vector finds \
+                         the host's vDSO, and the host's time: {error}"
                     )));
                 }
                 if let Some(error) = mapping {
                     self.say(Letter::Note(format!(
-                        "{}: the host's vDSO stays mapped beside the image: {error}",
-                        program()
+                        "{name}: the host's vDSO stays mapped beside the image: {error}"
                     )));
                 }
             }
-            Err(error) if is_gone(&error) => {}
+            Err(SwapError::Inject(InjectError::Gone { name: call, signal: libc::SIGSYS })) => {
+                self.say(Letter::Warning(format!(
+                    "{name} was ended by its seccomp filter, which forbids {call}: to be put on \
+                     the image a program has to be allowed socketpair, recvmsg, mmap, prctl, \
+                     munmap and close when it is exec'ed; root can run it in any case"
+                )));
+            }
+            // Ended by somebody; that is no business of ours.
+            Err(SwapError::Inject(InjectError::Gone { .. } | InjectError::Trace(Errno::ESRCH))) => {
+            }
             Err(error) => self.say(Letter::Warning(format!(
-                "{} keeps the host's vDSO, and so the host's time: {error}",
-                program()
+                "{name} keeps the host's vDSO, and so the host's time: {error}"
             ))),
+        }
+        if set_user && !nix::unistd::geteuid().is_root() {
+            self.say(Letter::Warning(format!(
+                "{name} is set-user-ID or set-group-ID, which the kernel ignores for a program \
+                 that is traced without privilege; run this command as root to run it"
+            )));
+        }
+        if TRACERS.iter().any(|tracer| name.ends_with(tracer)) {
+            self.say(Letter::Warning(format!(
+                "{name} traces programs itself, and a program has one tracer: use --detach for it"
+            )));
         }
     }
 
@@ -168,14 +188,25 @@ fn suspend_filter(stopped: Stopped) -> bool {
     stopped.set_options(libc::PTRACE_O_SUSPEND_SECCOMP).is_ok()
 }
 
-fn is_gone(error: &SwapError) -> bool {
-    use crate::launch::inject::InjectError;
-    matches!(error, SwapError::Inject(InjectError::Gone { .. } | InjectError::Trace(Errno::ESRCH)))
+struct Program {
+    name: String,
+    /// Its file asks for another user or group.
+    set_user: bool,
 }
 
-fn program_of(pid: pid_t) -> String {
-    match fs::read_link(format!("/proc/{pid}/exe")) {
+fn program_of(pid: pid_t) -> Program {
+    let link = format!("/proc/{pid}/exe");
+    let name = match fs::read_link(&link) {
         Ok(path) => path.display().to_string(),
-        Err(_) => format!("process {pid}"),
-    }
+        // Of a program that its user may not read, only the name of the process is known.
+        Err(_) => match fs::read_to_string(format!("/proc/{pid}/comm")) {
+            Ok(name) => name.trim_end().to_owned(),
+            Err(_) => format!("process {pid}"),
+        },
+    };
+    let mode = fs::metadata(&link).map_or(0, |file| file.mode());
+    Program { name, set_user: mode & (libc::S_ISUID | libc::S_ISGID) != 0 }
 }
+
+/// Programs of which it is known that they trace others.
+const TRACERS: [&str; 4] = ["/gdb", "/strace", "/ltrace", "/rr"];

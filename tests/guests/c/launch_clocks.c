@@ -1,0 +1,70 @@
+/*
+ * Reads the clocks for a while, as a program that must not be hurt by what happens to the
+ * processes around it.
+ *
+ * launch_clocks FILE MILLISECONDS: writes its parent's and its own id to FILE, then one line to
+ * standard output: the longest call, the longest time that a coarse clock and time() stood still,
+ * how far the precise clock is from the kernel's at the end, and by how much the precise and the
+ * coarse clock went back at most.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long nanos(struct timespec at) { return at.tv_sec * 1000000000LL + at.tv_nsec; }
+
+static long long kernel(clockid_t clock)
+{
+    struct timespec at;
+    syscall(SYS_clock_gettime, clock, &at);
+    return nanos(at);
+}
+
+static long long page(clockid_t clock)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return nanos(at);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    FILE *file = fopen(argv[1], "w");
+    if (!file)
+        return 2;
+    fprintf(file, "%d %d\n", getppid(), getpid());
+    fclose(file);
+
+    const long long begin = kernel(CLOCK_MONOTONIC), end = begin + atoll(argv[2]) * 1000000;
+    long long longest = 0, still = 0, moved = begin, back = 0, coarse_back = 0;
+    long long coarse = 0, precise = 0;
+    for (long long now = begin; now < end;) {
+        long long next = page(CLOCK_MONOTONIC_COARSE);
+        long long fine = page(CLOCK_MONOTONIC);
+        time(NULL);
+        long long after = kernel(CLOCK_MONOTONIC);
+        if (next != coarse)
+            moved = after;
+        else if (after - moved > still)
+            still = after - moved;
+        if (precise - fine > back)
+            back = precise - fine;
+        if (coarse - next > coarse_back)
+            coarse_back = coarse - next;
+        coarse = next;
+        precise = fine;
+        if (after - now > longest)
+            longest = after - now;
+        usleep(200);
+        now = kernel(CLOCK_MONOTONIC);
+    }
+    long long off = page(CLOCK_MONOTONIC) - kernel(CLOCK_MONOTONIC);
+    printf("longest %lld still %lld off %lld back %lld coarse-back %lld\n", longest, still, off, back,
+           coarse_back);
+    return 0;
+}

@@ -1,0 +1,164 @@
+/*
+ * Programs that do unusual things to themselves, by the first argument. Most then exec what
+ * follows, or tell the time:
+ *
+ * launch_unusual show                   seconds of REALTIME, and whether it is on the image
+ * launch_unusual forks N                N children, each of which reads the clock
+ * launch_unusual user ID PROGRAM...     another user
+ * launch_unusual filter KIND PROGRAM... a seccomp filter: clocks-errno, clocks-kill, sockets-errno,
+ *                                       sockets-kill
+ * launch_unusual descriptors PROGRAM... no descriptor left, below the hard limit
+ * launch_unusual hard PROGRAM...        no descriptor left, at the hard limit
+ * launch_unusual space                  no address space left
+ * launch_unusual unmap                  no vDSO left
+ * launch_unusual thread PROGRAM...      exec from a thread that is not the leader
+ * launch_unusual traceme                asks to be traced by its parent
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int on_image(void)
+{
+    /* The image's own symbol; the kernel's vDSO has none of that name. */
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    return image && memmem(image, 4096, "__vdso_clock_gettime_ns", 23) != NULL;
+}
+
+static int show(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now))
+        return 1;
+    printf("%lld %s\n", (long long)now.tv_sec, on_image() ? "image" : "host");
+    return 0;
+}
+
+static int forks(int count)
+{
+    int right = 0;
+    for (int at = 0; at < count; at++) {
+        pid_t child = fork();
+        if (child < 0)
+            return 1;
+        if (child == 0) {
+            struct timespec page, kernel;
+            clock_gettime(CLOCK_MONOTONIC, &page);
+            syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &kernel);
+            long long apart = (kernel.tv_sec - page.tv_sec) * 1000000000LL + kernel.tv_nsec - page.tv_nsec;
+            _exit(apart >= 0 && on_image() ? 0 : 1);
+        }
+        if (at % 50 == 49 || at == count - 1) {
+            int status;
+            while (wait(&status) > 0)
+                right += status == 0;
+        }
+    }
+    printf("%d\n", right);
+    return right != count;
+}
+
+static void filter(const char *kind)
+{
+    const int sockets = !strncmp(kind, "sockets", 7);
+    const unsigned action = strstr(kind, "kill") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
+    const unsigned first = sockets ? SYS_socketpair : SYS_clock_gettime;
+    const unsigned second = sockets ? SYS_recvmsg : SYS_gettimeofday;
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog all = {sizeof program / sizeof *program, program};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+        _exit(90);
+}
+
+static void no_descriptors(int hard)
+{
+    struct rlimit limit = {3, hard ? 3 : 64};
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        _exit(91);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+}
+
+static int space(void)
+{
+    for (size_t size = 1UL << 46; size >= 4096; size /= 2)
+        while (mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+            ;
+    return show();
+}
+
+static int unmap(void)
+{
+    char *image = (char *)getauxval(AT_SYSINFO_EHDR);
+    if (!on_image() || munmap(image - 4 * 4096, 6 * 4096))
+        return 1;
+    /* The C library's own pointers are gone with it, as they are on the kernel's vDSO. */
+    struct timespec now;
+    return syscall(SYS_clock_gettime, CLOCK_REALTIME, &now) != 0;
+}
+
+static void *exec_thread(void *words)
+{
+    char **program = words;
+    execvp(program[0], program);
+    _exit(92);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    char **rest = argv + 2;
+    if (!strcmp(what, "show"))
+        return show();
+    if (!strcmp(what, "forks"))
+        return forks(atoi(argv[2]));
+    if (!strcmp(what, "space"))
+        return space();
+    if (!strcmp(what, "unmap"))
+        return unmap();
+    if (!strcmp(what, "traceme")) {
+        long answer = ptrace(PTRACE_TRACEME, 0, 0, 0);
+        printf("%s %s\n", answer ? strerror(errno) : "traced", on_image() ? "image" : "host");
+        return 0;
+    }
+    if (!strcmp(what, "user")) {
+        uid_t user = (uid_t)atoi(*rest++);
+        if (setgroups(0, NULL) || setgid(user) || setuid(user))
+            return 93;
+    } else if (!strcmp(what, "filter")) {
+        filter(*rest++);
+    } else if (!strcmp(what, "descriptors") || !strcmp(what, "hard")) {
+        no_descriptors(!strcmp(what, "hard"));
+    } else if (!strcmp(what, "thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, exec_thread, rest);
+        pthread_join(thread, NULL);
+    } else {
+        return 2;
+    }
+    execvp(rest[0], rest);
+    return 94;
+}

@@ -1,0 +1,162 @@
+//! Each process that serves a program can be killed.
+
+use std::thread;
+
+use kernel_sim::launch::{Clock, Command, Output};
+
+use crate::processes::{Family, eventually, is_gone, kill_hard};
+use crate::{guest, users, writable};
+
+/// What the guest says of its clocks.
+#[derive(Debug)]
+struct Said {
+    longest_ns: i64,
+    still_ns: i64,
+    off_ns: i64,
+    back_ns: i64,
+    coarse_back_ns: i64,
+}
+
+impl Said {
+    fn from(text: &str) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let after = |name: &str| {
+            let at =
+                words.iter().position(|word| *word == name).unwrap_or_else(|| panic!("{text}"));
+            words[at + 1].parse().unwrap()
+        };
+        Self {
+            longest_ns: after("longest"),
+            still_ns: after("still"),
+            off_ns: after("off"),
+            back_ns: after("back"),
+            coarse_back_ns: after("coarse-back"),
+        }
+    }
+}
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// A read that finds the keeper off its CPU, or killed, in the middle of an update falls back to
+/// the kernel, whose coarse clock is as of another tick: it may be ahead by that much.
+const TICK_NS: i64 = 10_000_000;
+
+fn assert_never_back(said: &Said) {
+    assert_eq!(said.back_ns, 0, "{said:?}");
+    assert!(said.coarse_back_ns <= TICK_NS, "{said:?}");
+}
+
+/// Runs the guest for `millis`, does something to its family, and returns what it said.
+fn while_running(
+    name: &str,
+    user: Option<u32>,
+    millis: u32,
+    act: impl FnOnce(&Family),
+) -> (Family, Output) {
+    let file = writable(&format!("{name}-{}", user.unwrap_or(0)));
+    let program = guest("launch_clocks", "");
+    let command = Command::new(program).arg(&file).arg(millis.to_string());
+    let run = thread::spawn(move || command.output(user).unwrap());
+    let family = Family::read(&file);
+    act(&family);
+    (family, run.join().unwrap())
+}
+
+fn said(output: &Output) -> Said {
+    Said::from(&String::from_utf8(output.stdout.clone()).unwrap())
+}
+
+pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on() {
+    for user in users() {
+        let mut keepers = Vec::new();
+        let (_, output) = while_running("keeper", user, 3_000, |family| {
+            for _ in 0..3 {
+                let mut keeper = None;
+                eventually("there is another keeper", || {
+                    keeper = family.keeper().filter(|pid| !keepers.contains(pid));
+                    keeper.is_some()
+                });
+                thread::sleep(std::time::Duration::from_millis(100));
+                kill_hard(keeper.unwrap());
+                keepers.extend(keeper);
+            }
+        });
+        let said = said(&output);
+        assert_eq!(keepers.len(), 3);
+        assert_eq!(output.remarks.len(), 3, "{:?}", output.remarks);
+        // A keeper that was not replaced would leave them standing to the end.
+        assert!(said.still_ns < SECOND_NS, "{said:?}");
+        assert!(said.longest_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+        assert_never_back(&said);
+        assert!(keepers.iter().all(|&pid| is_gone(pid)));
+    }
+}
+
+/// The guest's own words of a run whose command is killed do not come back through the command.
+fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Family)) -> (Family, Said) {
+    let (file, words) = (writable(name), writable(&format!("{name}-words")));
+    let script =
+        format!("exec \"$0\" {} {millis} > {}", file.to_str().unwrap(), words.to_str().unwrap());
+    let guest = guest("launch_clocks", "");
+    let command = Command::new("sh").arg("-c").arg(script).arg(guest);
+    let run = thread::spawn(move || drop(command.output(users().pop().unwrap())));
+    let family = Family::read(&file);
+    act(&family);
+    eventually("the guest ends", || is_gone(family.program));
+    run.join().unwrap();
+    (family, Said::from(&std::fs::read_to_string(words).unwrap()))
+}
+
+pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
+    let (mut keeper, mut tracer) = (0, 0);
+    let (_, said) = without_a_command("command", 1_500, |family| {
+        keeper = family.keeper().unwrap();
+        tracer = family.tracer().unwrap();
+        kill_hard(family.command);
+        eventually("the command is gone", || is_gone(family.command));
+        assert!(!is_gone(keeper) && !is_gone(tracer) && !is_gone(family.program));
+    });
+    assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+    eventually("keeper and tracer end with the last program", || {
+        is_gone(keeper) && is_gone(tracer)
+    });
+}
+
+pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs() {
+    let (_, said) = without_a_command("alone", 2_000, |family| {
+        let (keeper, tracer) = (family.keeper().unwrap(), family.tracer().unwrap());
+        // The command first, so that it replaces nobody.
+        for pid in [family.command, keeper, tracer] {
+            kill_hard(pid);
+            eventually("it is gone", || is_gone(pid));
+        }
+        assert!(!is_gone(family.program), "a program outlives its tracer");
+    });
+    // Precise clocks are extrapolated, coarse ones stand still.
+    assert!(said.longest_ns < SECOND_NS && said.off_ns.abs() < 1_000_000, "{said:?}");
+    assert!(said.still_ns > SECOND_NS / 2, "{said:?}");
+    assert_never_back(&said);
+}
+
+pub(crate) fn a_program_that_outlives_the_first_keeps_its_clock_and_is_followed() {
+    for user in users() {
+        let file = writable(&format!("orphan-{}", user.unwrap_or(0)));
+        // The grandchild lives on after the command has returned, and execs then.
+        let script = "(read line < \"$0\"; date +%s > \"$0.done\") > /dev/null 2>&1 &";
+        let pipe = file.to_str().unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+        let clock = Clock::At(4_000_000_000 * i128::from(SECOND_NS));
+        let command = Command::new("sh").args(["-c", &format!("umask 0; {script}"), pipe]);
+        let output = command.clock(clock).output(user).unwrap();
+        assert!(output.outcome.status.success());
+        std::fs::write(&file, "go\n").unwrap();
+        let done = writable(&format!("orphan-{}.done", user.unwrap_or(0)));
+        let mut text = String::new();
+        eventually("the orphan tells the time", || {
+            text = std::fs::read_to_string(&done).unwrap_or_default();
+            text.ends_with('\n')
+        });
+        let told: i64 = text.trim().parse().unwrap();
+        assert!((4_000_000_000..4_000_000_100).contains(&told), "{told}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Programs that do unusual things: each works, or is told what is the matter.
+
+use std::ffi::OsString;
+
+use kernel_sim::launch::{Clock, Command, Output, Remark, Status};
+
+use crate::{copy, guest, ordinary_user, shell, users};
+
+/// Seconds since 1970 of the clock that these programs see.
+const THERE: i64 = 4_000_000_000;
+
+fn unusual() -> OsString {
+    guest("launch_unusual", "-pthread")
+}
+
+/// A dynamic C library needs descriptors of its own.
+fn unusual_static() -> OsString {
+    guest("launch_unusual", "-static -pthread")
+}
+
+fn moved(words: &[&str]) -> Command {
+    let program = unusual();
+    // Each `SELF` is the guest itself.
+    let itself = program.to_str().unwrap().to_owned();
+    let words =
+        words.iter().map(|word| if *word == "SELF" { itself.clone() } else { (*word).to_owned() });
+    Command::new(&program).args(words).clock(Clock::At(i128::from(THERE) * 1_000_000_000))
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Asserts that the last program showed the moved time and was on the image.
+fn assert_moved(output: &Output) {
+    let text = out(output);
+    let (seconds, place) = text.trim().split_once(' ').unwrap_or_else(|| panic!("{output:?}"));
+    let seconds: i64 = seconds.parse().unwrap();
+    assert!((THERE..THERE + 1_000).contains(&seconds) && place == "image", "{output:?}");
+    assert_eq!(output.remarks, []);
+}
+
+fn warning(output: &Output) -> String {
+    let warnings = output.remarks.iter().map(|remark| match remark {
+        Remark::Warning(text) => text.clone(),
+        other => panic!("{other:?}"),
+    });
+    warnings.collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn a_thousand_children_have_the_clock() {
+    for user in users() {
+        let output = moved(&["forks", "1000"]).output(user).unwrap();
+        assert_eq!(out(&output), "1000\n", "{output:?}");
+    }
+}
+
+pub(crate) fn an_exec_from_another_thread_and_as_another_user_is_followed() {
+    for user in users() {
+        assert_moved(&moved(&["thread", "SELF", "show"]).output(user).unwrap());
+    }
+    if ordinary_user().is_some() {
+        assert_moved(&moved(&["user", "65533", "SELF", "show"]).output(None).unwrap());
+    }
+}
+
+pub(crate) fn a_filter_against_clock_calls_does_not_matter() {
+    for user in users() {
+        for kind in ["clocks-errno", "clocks-kill"] {
+            assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
+        }
+    }
+}
+
+pub(crate) fn a_filter_against_being_put_on_the_image_is_named() {
+    // Root can suspend a filter while the image is placed.
+    let root = nix::unistd::geteuid().is_root();
+    for kind in ["sockets-errno", "sockets-kill"] {
+        let command = moved(&["filter", kind, "SELF", "show"]);
+        if root {
+            assert_moved(&command.output(None).unwrap());
+        }
+        let output = command.output(ordinary_user()).unwrap();
+        let said = warning(&output);
+        assert!(!said.is_empty(), "{output:?}");
+        assert!(said.contains("socketpair") && said.contains("launch_unusual"), "{said}");
+        if kind == "sockets-kill" {
+            assert_eq!(output.outcome.status, Status::Signaled(libc::SIGSYS));
+            assert!(said.contains("seccomp"), "{said}");
+        } else {
+            assert!(
+                out(&output).ends_with(" host\n") && said.contains("host's time"),
+                "{output:?}"
+            );
+        }
+    }
+}
+
+pub(crate) fn a_program_without_descriptors_or_address_space_has_the_clock() {
+    for user in users() {
+        let program = unusual_static();
+        let itself = program.to_str().unwrap();
+        let run = |what: &str| {
+            let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+            Command::new(&program).args([what, itself, "show"]).clock(clock).output(user).unwrap()
+        };
+        assert_moved(&run("descriptors"));
+        let hard = run("hard");
+        // CAP_SYS_RESOURCE makes room, which also root may lack.
+        if out(&hard).ends_with(" host\n") {
+            assert!(warning(&hard).contains("limit of descriptors"), "{hard:?}");
+        } else {
+            assert_moved(&hard);
+        }
+        assert_moved(&moved(&["space"]).output(user).unwrap());
+    }
+}
+
+pub(crate) fn too_little_address_space_for_the_image_is_named() {
+    // Enough for the program, not for the page and the image beside it.
+    let program = unusual_static();
+    let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+    let found = (500..2_000).step_by(4).find_map(|kilobytes| {
+        let script = format!("ulimit -v {kilobytes}; exec \"$0\" show");
+        let command = Command::new("sh").arg("-c").arg(script).arg(&program).clock(clock);
+        let output = command.output(None).unwrap();
+        (!output.stdout.is_empty()).then_some(output)
+    });
+    let output = found.expect("the program runs in two megabytes");
+    let on_host = out(&output).ends_with(" host\n");
+    assert!(on_host == warning(&output).contains("mmap"), "{output:?}");
+}
+
+pub(crate) fn the_image_can_be_unmapped() {
+    for user in users() {
+        let output = moved(&["unmap"]).output(user).unwrap();
+        assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+    }
+}
+
+pub(crate) fn a_32_bit_program_runs_and_is_named() {
+    let program = guest("launch_32bit", "-m32 -static -nostdlib -ffreestanding -fno-pie -no-pie");
+    for user in users() {
+        let output = Command::new(&program).output(user).unwrap();
+        assert_eq!(output.outcome.status, Status::Exited(7), "{output:?}");
+        let said = warning(&output);
+        assert!(said.contains("32-bit") && said.contains("launch_32bit"), "{said}");
+    }
+}
+
+pub(crate) fn a_program_that_is_traced_already_needs_detach() {
+    for user in users() {
+        let output = moved(&["traceme"]).output(user).unwrap();
+        assert_eq!(out(&output), "Operation not permitted image\n");
+        let output = moved(&["traceme"]).detach(true).output(user).unwrap();
+        assert_eq!(out(&output), "traced image\n");
+    }
+}
+
+pub(crate) fn a_known_tracer_is_told_of_detach() {
+    let strace = shell("exec strace -o /dev/null true");
+    let output = strace.output(None).unwrap();
+    assert!(warning(&output).contains("--detach"), "{output:?}");
+    let output = Command::new("strace").args(["-qq", "-e", "trace=none", "date", "+%s"]);
+    let output = output.detach(true).output(None).unwrap();
+    assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+}
+
+pub(crate) fn a_set_user_id_program_runs_as_the_kernel_allows() {
+    let program = copy(&unusual(), "set-user-id", 0o4755);
+    let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+    let command = Command::new(&program).arg("show").clock(clock);
+    if nix::unistd::geteuid().is_root() {
+        assert_moved(&command.output(None).unwrap());
+    }
+    let output = command.output(ordinary_user()).unwrap();
+    assert!(out(&output).ends_with(" image\n"), "{output:?}");
+    assert!(warning(&output).contains("set-user-ID"), "{output:?}");
+}
+
+pub(crate) fn an_unreadable_program_is_named() {
+    let Some(user) = ordinary_user() else { return };
+    let program = copy(&unusual(), "unreadable", 0o711);
+    let output = Command::new(&program).arg("show").output(Some(user)).unwrap();
+    assert!(out(&output).ends_with(" host\n"), "{output:?}");
+    assert!(warning(&output).contains("unreadable"), "{output:?}");
+}
+
+pub(crate) fn valgrind_runs_with_the_hosts_time() {
+    // It hides the vDSO from its program, which then asks the kernel.
+    let command = Command::new("valgrind").args(["-q", "--tool=none"]).arg(unusual()).arg("show");
+    let output = command.output(None).unwrap();
+    assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+}
+
+pub(crate) fn two_hundred_programs_at_once_see_one_clock() {
+    let itself = unusual();
+    let itself = itself.to_str().unwrap();
+    let script = format!("for i in $(seq 200); do {itself} show & done; wait; {itself} show");
+    for user in users() {
+        let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+        let output = shell(&script).clock(clock).output(user).unwrap();
+        let text = out(&output);
+        let seconds: Vec<i64> = text
+            .lines()
+            .map(|line| line.strip_suffix(" image").unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(seconds.len(), 201, "{:?}", output.remarks);
+        assert!(seconds.iter().all(|at| (THERE..=seconds[200]).contains(at)), "{seconds:?}");
+    }
+}
