@@ -107,7 +107,8 @@ impl State {
 
     /// Every mode that has a name and some that have none, an unpublished page, a torn one.
     ///
-    /// The mode of time namespaces is left out: it needs a second page.
+    /// The mode of time namespaces means something on an odd page only, which then needs a second
+    /// page behind it; on an even one it is as good as unknown.
     fn all() -> Vec<Self> {
         let modes = [
             ClockMode::NONE,
@@ -121,6 +122,7 @@ impl State {
             ClockMode(4),
             ClockMode(-1),
             ClockMode(i32::MIN),
+            ClockMode::TIME_NAMESPACE,
         ];
         let is_there = |mode: &ClockMode| *mode != ClockMode::RDTSCP || crate::host::has_rdtscp();
         let published = modes.into_iter().filter(is_there).map(|mode| Self::of(mode, true, false));
