@@ -16,7 +16,8 @@ pub enum Outcome {
 
 /// Runs `body` in a forked child; its result is the exit code.
 ///
-/// `body` runs in a copy of a process with other threads: it must not allocate or lock.
+/// `body` runs in a copy of a process with other threads. It may allocate, for which the C library's
+/// fork cares, and take no other lock that a thread of this process could hold.
 ///
 /// # Panics
 /// If the kernel grants no child.

@@ -102,7 +102,7 @@ __attribute__((section("main_code"), noinline)) int main(int argc, char **argv)
 
         if (!told || fprintf(told, "%d\n", (int)getpid()) < 0 || fclose(told))
             return 4;
-        alarm(60);
+        alarm(120);
     }
     while (inside < ENOUGH) {
         for (int id = 0; id < 12; id++) {

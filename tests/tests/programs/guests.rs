@@ -85,6 +85,13 @@ pub(crate) const GUESTS: &[Guest] = &[
         ..PLAIN
     },
     Guest {
+        name: "C, glibc, static-pie, with a heap of 1 GiB",
+        needs: &["gcc"],
+        version: glibc,
+        make: |shop| shop.compile("heap", "c/heap.c", "gcc -O2 -static-pie -o OUT SRC"),
+        ..PLAIN
+    },
+    Guest {
         name: "C, musl, dynamic",
         needs: &["musl"],
         version: || package("musl"),

@@ -15,7 +15,7 @@ const FAR: i128 = 10 * 365 * 86_400 * 1_000_000_000;
 pub(crate) struct Found {
     /// The clocks of which it showed the time.
     pub(crate) clocks: Vec<String>,
-    /// Calls that it makes although the page could serve them, by name.
+    /// Calls that it makes by its own choice, with the reason.
     pub(crate) own_calls: Vec<String>,
 }
 
@@ -67,20 +67,24 @@ fn once(
     Ok((output, clocks))
 }
 
-/// The calls that the page could have served: each must be one that the guest is known to make.
+/// The calls that reached the kernel: each that the page could have served must be one that the
+/// guest is known to make.
 fn own_calls(guest: &Guest, output: &Output) -> Result<Vec<String>, String> {
     let mut own = Vec::new();
     for (call, times) in output.outcome.calls.iter() {
         let served = call.clock.is_none_or(|id| datapage::ClockId(id).slot().is_some());
-        if !served {
-            continue;
+        let known = guest.own_calls.iter().find(|(name, _)| *name == call.name);
+        let why = match known {
+            _ if !served => format!("`{}` of a clock that no vDSO serves", call.name),
+            Some((name, why)) => format!("`{name}`: {why}"),
+            None => {
+                return Err(format!("{times} times {call} reached the kernel: {}", listed(output)));
+            }
+        };
+        if !own.contains(&why) {
+            own.push(why);
         }
-        if !guest.own_calls.iter().any(|(name, _)| *name == call.name) {
-            return Err(format!("{times} times {call} reached the kernel: {}", listed(output)));
-        }
-        own.push(call.name.clone());
     }
-    own.dedup();
     Ok(own)
 }
 

@@ -57,18 +57,11 @@ impl Table {
                 _ => clocks.join(", "),
             };
             let own = distinct(all.iter().flat_map(|found| &found.own_calls));
-            let calls = if own.is_empty() { "0".to_owned() } else { explained(guest, &own) };
+            let calls = if own.is_empty() { "0".to_owned() } else { own.join("; ") };
             let _ = writeln!(text, "| {} | {version} | {right} | {calls} |", guest.name);
         }
         text
     }
-}
-
-/// The runtime's own choices, with the reason.
-fn explained(guest: &Guest, own: &[String]) -> String {
-    let reasons = guest.own_calls.iter().filter(|(name, _)| own.iter().any(|call| call == name));
-    let reasons: Vec<String> = reasons.map(|(name, why)| format!("`{name}`: {why}")).collect();
-    reasons.join("; ")
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {

@@ -12,8 +12,9 @@ const SECOND: i128 = 1_000_000_000;
 /// How far a page may be from the host's clocks: it is the host's time, followed from outside.
 const FOLLOWED: i128 = 1_000_000;
 
-/// The longest tick, with one that was late: by how much a coarse clock may lag.
-const TICK: i128 = 20_000_000;
+/// By how much a coarse clock may lag: a tick, which an ordinary process writes, on a machine that
+/// is busy with other tests. How late ticks usually are is measured, not asserted.
+const TICK: i128 = 250_000_000;
 
 /// What a program may print, and the precise clock to judge it by.
 pub(crate) struct Key {
