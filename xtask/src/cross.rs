@@ -9,8 +9,10 @@
 //! | `vector.rs` | what is the exact answer to a given page |
 //! | `host.rs` | does a C program of that architecture get those answers from the image |
 //! | `trace.rs` | which system calls does each function fall back to |
+//! | `full.rs` | do the Rust tests of the reader pass on the architecture itself |
 
 mod code;
+mod full;
 mod host;
 mod image;
 mod machine;
@@ -37,6 +39,9 @@ pub(crate) struct Arguments {
     /// Install what is missing first.
     #[arg(long)]
     install: bool,
+    /// Also run the Rust tests of page and reader there; builds std from source, minutes each.
+    #[arg(long)]
+    full: bool,
     /// Make the images and stop.
     #[arg(long)]
     build_only: bool,
@@ -95,6 +100,9 @@ fn one(
             host.run(image, runner, report);
         }
         trace::check(&host, image, report);
+    }
+    if arguments.full && machine.arch() != "x86_64" {
+        report.check(&format!("{}: Rust tests", machine.arch()), || full::check(machine));
     }
     Ok(())
 }

@@ -10,6 +10,8 @@ pub(crate) struct Machine {
     /// The C compiler; its libc is that of the architecture.
     pub(crate) gcc: &'static str,
     pub(crate) gcc_flags: &'static [&'static str],
+    /// The compiler's name for programs with that libc.
+    pub(crate) libc_triple: &'static str,
     pub(crate) objdump: &'static str,
     pub(crate) qemu: &'static str,
     /// Whether this machine's own CPU and kernel run its programs.
@@ -24,6 +26,7 @@ pub(crate) static MACHINES: [Machine; 5] = [
         target: &TARGETS[0],
         gcc: "gcc",
         gcc_flags: &[],
+        libc_triple: "x86_64-unknown-linux-gnu",
         objdump: "objdump",
         qemu: "qemu-x86_64-static",
         native: true,
@@ -33,6 +36,7 @@ pub(crate) static MACHINES: [Machine; 5] = [
         target: &TARGETS[1],
         gcc: "aarch64-linux-gnu-gcc",
         gcc_flags: &[],
+        libc_triple: "aarch64-unknown-linux-gnu",
         objdump: "aarch64-linux-gnu-objdump",
         qemu: "qemu-aarch64-static",
         native: false,
@@ -42,6 +46,7 @@ pub(crate) static MACHINES: [Machine; 5] = [
         target: &TARGETS[2],
         gcc: "riscv64-linux-gnu-gcc",
         gcc_flags: &[],
+        libc_triple: "riscv64gc-unknown-linux-gnu",
         objdump: "riscv64-linux-gnu-objdump",
         qemu: "qemu-riscv64-static",
         native: false,
@@ -51,6 +56,7 @@ pub(crate) static MACHINES: [Machine; 5] = [
         target: &TARGETS[3],
         gcc: "arm-linux-gnueabihf-gcc",
         gcc_flags: &["-marm"],
+        libc_triple: "armv7-unknown-linux-gnueabihf",
         objdump: "arm-linux-gnueabihf-objdump",
         qemu: "qemu-arm-static",
         native: false,
@@ -60,6 +66,7 @@ pub(crate) static MACHINES: [Machine; 5] = [
         target: &TARGETS[4],
         gcc: "i686-linux-gnu-gcc",
         gcc_flags: &[],
+        libc_triple: "i586-unknown-linux-gnu",
         objdump: "i686-linux-gnu-objdump",
         qemu: "qemu-i386-static",
         native: true,
