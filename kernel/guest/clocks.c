@@ -111,7 +111,7 @@ void judge_bracket(const char *when)
 			struct tally tally = { 0 };
 			char what[80];
 
-			for (int n = 0; n < 20000; n++)
+			for (int n = 0; n < 10000; n++)
 				bracket(&tally, CLOCKS[i]);
 			snprintf(what, sizeof(what), "when=%s cpu=%d clock=%s", when, cpu,
 				 clock_label(CLOCKS[i]));

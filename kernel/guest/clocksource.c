@@ -3,7 +3,6 @@
 #include "guest.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define DIRECTORY "/sys/devices/system/clocksource/clocksource0/"

@@ -64,13 +64,14 @@ void bracket(struct tally *tally, int clock);
 
 void pin(int cpu);
 int cpus(void);
-/* Runs `body` in a child that is pinned to `cpu`; it ends with `*stop`. */
+/* What a child on another CPU shares with its parent: it ends when `stop` is set. */
 struct shared {
 	volatile int stop;
 	struct tally tally;
-	uint64_t count;
+	volatile uint64_t count;
 };
 struct shared *shared_new(void);
+/* Runs `body` in a child that is pinned to `cpu`. */
 int spawn(int cpu, void (*body)(struct shared *), struct shared *shared);
 void join(int pid);
 

@@ -26,7 +26,7 @@ static void undisturbed(struct shared *shared)
 	};
 
 	while (!shared->stop)
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < 4; i++, shared->count++)
 			bracket(&shared->tally, clocks[i]);
 }
 
@@ -39,7 +39,8 @@ void judge_settime(void)
 
 	pin(0);
 	pid = spawn(1, undisturbed, shared);
-	for (int i = 0; i < 300; i++) {
+	/* At least as long as the other CPU needs to see something of it. */
+	for (int i = 0; i < 300 || shared->count < 1000; i++) {
 		/* Before, far beyond and within the range of 32-bit seconds; to and fro. */
 		static const int64_t at[] = { 1700000000, 4200000000, 86400, 2147483646 };
 		int64_t secs = at[i % 4] + i;
@@ -63,7 +64,7 @@ void judge_settime(void)
 	report("settime", "kind=undisturbed", &shared->tally);
 }
 
-static int zone_of(struct tally *tally, int cpu, int west, int dst)
+static void zone_is(struct tally *tally, int cpu, int west, int dst)
 {
 	struct timezone zone = { 12345, 12345 };
 	struct timeval tv;
@@ -75,7 +76,6 @@ static int zone_of(struct tally *tally, int cpu, int west, int dst)
 	memset(&zone, 0x55, sizeof(zone));
 	holds(tally, !vdso.gettimeofday(&tv, &zone));
 	holds(tally, zone.tz_minuteswest == west && zone.tz_dsttime == dst);
-	return 0;
 }
 
 /* A timezone is seen at once, on every CPU, and not at the next tick. */
@@ -90,7 +90,7 @@ void judge_timezone(void)
 		if (syscall(SYS_settimeofday, NULL, &zone))
 			die("settimeofday");
 		for (int cpu = 0; cpu < cpus(); cpu++)
-			zone_of(&tally, (i + cpu) % cpus(), zone.tz_minuteswest, zone.tz_dsttime);
+			zone_is(&tally, (i + cpu) % cpus(), zone.tz_minuteswest, zone.tz_dsttime);
 	}
 	struct timezone utc = { 0, 0 };
 	syscall(SYS_settimeofday, NULL, &utc);

@@ -16,7 +16,6 @@
 #include <linux/stddef.h>
 #include <linux/time_namespace.h>
 #include <linux/timekeeper_internal.h>
-#include <linux/version.h>
 #include <vdso/clocksource.h>
 
 #include "timekeeping_internal.h"
@@ -45,16 +44,6 @@ static s32 uvdso_clock_mode(const struct clocksource *clock)
 	}
 }
 
-/* Nanoseconds of the coarse clocks, which must not step back when the rate is adjusted. */
-static u64 uvdso_coarse_nsec(const struct timekeeper *tk)
-{
-#ifdef UVDSO_HAS_COARSE_NSEC
-	return tk->coarse_nsec;
-#else
-	return tk->tkr_mono.xtime_nsec >> tk->tkr_mono.shift;
-#endif
-}
-
 void update_vsyscall(struct timekeeper *tk)
 {
 	static bool formatted;
@@ -71,7 +60,8 @@ void update_vsyscall(struct timekeeper *tk)
 		.wall_to_monotonic_nsec = tk->wall_to_monotonic.tv_nsec,
 		.monotonic_to_boot_sec = tk->monotonic_to_boot.tv_sec,
 		.monotonic_to_boot_nsec = tk->monotonic_to_boot.tv_nsec,
-		.coarse_nsec = uvdso_coarse_nsec(tk),
+		/* Linux 6.15 keeps it apart, so that a new rate cannot move it back. */
+		.coarse_nsec = tk->tkr_mono.xtime_nsec >> tk->tkr_mono.shift,
 		.mult = tk->tkr_mono.mult,
 		.shift = tk->tkr_mono.shift,
 		.raw_mult = tk->tkr_raw.mult,
