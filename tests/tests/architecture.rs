@@ -21,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("oracle", &[]),
     ("fuzz", &["oracle", "vdso", "kernel-sim", "timekeeper", "datapage", "linker"]),
     ("bench", &["fuzz", "vdso", "kernel-sim", "timekeeper", "datapage", "linker"]),
-    ("xtask", &["image-build"]),
+    ("xtask", &["image-build", "linker", "datapage"]),
     // A kernel takes the writer, and an image's bytes.
     ("kernel-writer", &["datapage"]),
     ("embed", &["datapage"]),

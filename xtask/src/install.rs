@@ -22,13 +22,7 @@ pub(crate) fn these(tools: impl IntoIterator<Item = &'static Tool>) -> Result<()
         })
         .flatten()
         .collect();
-    if !debian.is_empty() {
-        println!("installing {}", debian.join(" "));
-        apt_get(&["update"])?;
-        let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-        arguments.extend(debian);
-        apt_get(&arguments)?;
-    }
+    debian_packages(&debian)?;
     for tool in &missing {
         if let Package::Python(package) = tool.package {
             println!("installing {package}");
@@ -45,6 +39,18 @@ pub(crate) fn these(tools: impl IntoIterator<Item = &'static Tool>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Installs Debian packages; none is nothing to do.
+pub(crate) fn debian_packages(packages: &[&str]) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    println!("installing {}", packages.join(" "));
+    apt_get(&["update"])?;
+    let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+    arguments.extend(packages);
+    apt_get(&arguments)
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {

@@ -3,6 +3,7 @@
 mod bless;
 mod cross;
 mod install;
+mod kernel;
 mod stage;
 mod test;
 
@@ -28,6 +29,8 @@ enum Command {
     Cross(cross::Arguments),
     /// Rewrite golden files and generated documents from what the tests find.
     Bless(bless::Arguments),
+    /// Put our writer, page and image into a real Linux, boot it and judge it there.
+    Kernel(kernel::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Install => install::run().map(|()| ExitCode::SUCCESS),
         Command::Cross(arguments) => cross::run(&arguments),
         Command::Bless(arguments) => bless::run(&arguments),
+        Command::Kernel(arguments) => kernel::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");

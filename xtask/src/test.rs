@@ -51,6 +51,11 @@ const STAGES: &[Stage] = &[
         },
         count: Count::Command,
     },
+    Stage {
+        name: "kernel",
+        command: |_| cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "kernel"]),
+        count: Count::LongCommand,
+    },
 ];
 
 /// All tests of the workspace; the ones that take minutes only where a skip is a failure.

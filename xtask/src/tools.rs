@@ -65,6 +65,9 @@ const fn cross(name: &'static str, path: &'static str, package: &'static str) ->
     file(name, path, package, "other architectures' programs")
 }
 
+/// Who uses what builds and boots a kernel.
+pub const KERNEL: &str = "a real kernel";
+
 /// Every tool that a test may ask for.
 pub const TOOLS: &[Tool] = &[
     program("gcc", "gcc", "gcc libc6-dev", "programs in C"),
@@ -113,6 +116,15 @@ pub const TOOLS: &[Tool] = &[
     cross("i386 libc", "/usr/i686-linux-gnu/lib/libc.a", "libc6-dev-i386-cross"),
     cross("qemu-user", "/usr/bin/qemu-aarch64-static", "qemu-user-static"),
     program("valgrind", "valgrind", "valgrind", "counting instructions"),
+    file("linux 6.1", "/usr/src/linux-source-6.1.tar.xz", "linux-source-6.1", KERNEL),
+    program("make", "make", "make", KERNEL),
+    program("flex", "flex", "flex", KERNEL),
+    program("bison", "bison", "bison", KERNEL),
+    program("bc", "bc", "bc", KERNEL),
+    program("xz", "xz", "xz-utils", KERNEL),
+    file("libelf", "/usr/include/libelf.h", "libelf-dev", KERNEL),
+    file("libcrypto", "/usr/include/openssl/ssl.h", "libssl-dev", KERNEL),
+    program("qemu", "qemu-system-x86_64", "qemu-system-x86", KERNEL),
 ];
 
 /// The tool with this name.
