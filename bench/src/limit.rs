@@ -23,6 +23,8 @@ macro_rules! precise {
     ($name:literal, $mode:literal, $counter:literal) => {
         global_asm!(
             ".balign 64",
+            // Not local: the caller may be in another object of this crate.
+            concat!(".globl ", $name),
             concat!($name, ":"),
             "mov r8, rdx",
             "cmp edi, 11",
@@ -80,6 +82,8 @@ macro_rules! unchecked {
     ($name:literal, $counter:literal) => {
         global_asm!(
             ".balign 64",
+            // Not local: the caller may be in another object of this crate.
+            concat!(".globl ", $name),
             concat!($name, ":"),
             "mov r8, rdx",
             "shl edi, 4",
@@ -107,6 +111,7 @@ unchecked!("uvdso_limit_rdtscp_unchecked", "rdtscp");
 
 global_asm!(
     ".balign 64",
+    ".globl uvdso_limit_coarse",
     "uvdso_limit_coarse:",
     "mov r8, rdx",
     "cmp edi, 11",
@@ -132,6 +137,7 @@ global_asm!(
     "9: mov rax, -1",
     "ret",
     ".balign 64",
+    ".globl uvdso_limit_getres",
     "uvdso_limit_getres:",
     "mov r8, rdx",
     "cmp edi, 11",
@@ -250,7 +256,8 @@ mod tests {
                 let call = kernel.callee().functions().clock_gettime.unwrap();
                 for id in [0, 1, 7, 11, 5, 6] {
                     kernel.tick();
-                    let read: Limit = if id < 5 || id > 6 { checked } else { uvdso_limit_coarse };
+                    let read: Limit =
+                        if (5..=6).contains(&id) { uvdso_limit_coarse } else { checked };
                     let mut after = timespec { tv_sec: 0, tv_nsec: 0 };
                     let (answer, ts) = told(read, kernel, id);
                     // SAFETY: the image is mapped, `after` is alive.
