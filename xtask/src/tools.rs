@@ -98,7 +98,7 @@ pub const TOOLS: &[Tool] = &[
     ),
     program("gdb", "gdb", "gdb", "breakpoints and backtraces"),
     program("strace", "strace", "strace", "a program that traces others"),
-    program("valgrind", "valgrind", "valgrind", "a program that hides the vDSO"),
+    program("valgrind", "valgrind", "valgrind", "a program that hides the vDSO, and counting"),
     file("rustc for core", "/usr/bin/rustc", "rustc-web", "other architectures' images"),
     file(
         "core's source",
@@ -115,7 +115,6 @@ pub const TOOLS: &[Tool] = &[
     cross("i386 gcc", "/usr/bin/i686-linux-gnu-gcc", "gcc-i686-linux-gnu"),
     cross("i386 libc", "/usr/i686-linux-gnu/lib/libc.a", "libc6-dev-i386-cross"),
     cross("qemu-user", "/usr/bin/qemu-aarch64-static", "qemu-user-static"),
-    program("valgrind", "valgrind", "valgrind", "counting instructions"),
     file("linux 6.1", "/usr/src/linux-source-6.1.tar.xz", "linux-source-6.1", KERNEL),
     program("make", "make", "make", KERNEL),
     program("flex", "flex", "flex", KERNEL),
