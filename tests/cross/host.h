@@ -84,6 +84,7 @@ void check_vectors(void);
 void check_modes(void);
 void check_ids(void);
 void check_signals(void);
+void check_stack(void);
 /* Calls for xtask to watch from outside: each follows a marker in the trace of system calls. */
 void make_traced_calls(void);
 void make_table_calls(void);

@@ -133,6 +133,7 @@ int main(int count, char **arguments)
 	check_modes();
 	check_ids();
 	check_signals();
+	check_stack();
 	printf("%u checks, %u failed\n", passed + failed, failed);
 	return failed != 0;
 }
