@@ -60,7 +60,14 @@ impl HostClocks {
     /// The clocks of this machine; `None` if the kernel gives this process no vDSO.
     #[must_use]
     pub fn new() -> Option<Self> {
-        let clock_gettime = Functions::of_host()?.clock_gettime?;
+        Self::of(&Functions::of_host()?)
+    }
+
+    /// The clocks that a mapped image shows, in place of the machine's own; `None` if it has no
+    /// `clock_gettime`. The functions' image has to stay mapped for as long as these are used.
+    #[must_use]
+    pub fn of(functions: &Functions) -> Option<Self> {
+        let clock_gettime = functions.clock_gettime?;
         Some(Self { clock_gettime })
     }
 

@@ -277,3 +277,180 @@ fn fill(values: &mut PageValues, host: &HostClocks, shift: i128) {
         values.set(clock, line.coarse(shift));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::Line;
+    use crate::map::MappedImage;
+    use datapage::{Features, Instant};
+
+    /// A host whose clocks the test sets: another page, on this machine's counter.
+    struct Host {
+        mapped: MappedImage,
+        values: PageValues,
+    }
+
+    const SECOND: u64 = 1_000_000_000 << 30;
+
+    impl Host {
+        fn new() -> Self {
+            let mapped = MappedImage::new(&linker::SYSCALL).unwrap();
+            // Half a nanosecond a cycle, and a little less for RAW.
+            let scale = |mult| Scale { mask: u64::MAX, mult, shift: 30 };
+            let mut values = PageValues {
+                clock_mode: ClockMode::COUNTER,
+                cycle_last: HostClocks::new().unwrap().counter(),
+                steered: scale(1 << 29),
+                raw: scale((1 << 29) - 5_000),
+                ..PageValues::default()
+            };
+            let at = |secs, nanos| Instant { secs, nanos };
+            values.set(ClockId::REALTIME, at(1_700_000_000, SECOND / 3));
+            values.set(ClockId::MONOTONIC, at(5_000, SECOND / 7));
+            values.set(ClockId::MONOTONIC_RAW, at(4_999, SECOND / 5));
+            values.set(ClockId::BOOTTIME, at(6_000, SECOND / 7));
+            values.set(ClockId::TAI, at(1_700_000_037, SECOND / 3));
+            let mut host = Self { mapped, values };
+            host.mapped.split().0.format(Features::empty(), 4096);
+            host.publish();
+            host
+        }
+
+        fn publish(&mut self) {
+            self.mapped.split().0.publish(&self.values.validate().unwrap());
+        }
+
+        /// Moves clocks by whole seconds.
+        fn jump(&mut self, jumps: &[(ClockId, i64)]) {
+            for &(clock, seconds) in jumps {
+                let mut instant = self.values.get(clock).unwrap();
+                instant.secs += seconds;
+                self.values.set(clock, instant);
+            }
+            self.publish();
+        }
+
+        fn clocks(&self) -> HostClocks {
+            HostClocks::of(&self.mapped.functions()).unwrap()
+        }
+
+        fn follow(&self, shift: Shift) -> Clocks {
+            let host = self.clocks();
+            (0..10)
+                .find_map(|_| {
+                    let first = FirstLook::new(&host);
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    Clocks::new(host, &first, shift, 250)
+                })
+                .expect("nobody sets these clocks")
+        }
+    }
+
+    /// What a page with these values says at a counter value, in nanoseconds.
+    fn shown(values: &PageValues, clock: ClockId, counter: u64) -> i128 {
+        let raw = clock == ClockId::MONOTONIC_RAW;
+        let Scale { mult, shift, .. } = if raw { values.raw } else { values.steered };
+        let instant = values.get(clock).unwrap();
+        let at = i128::from(instant.secs) * (1_000_000_000 << shift) + i128::from(instant.nanos);
+        Line { cycle: values.cycle_last, at, mult, shift }.at(counter) >> shift
+    }
+
+    const PRECISE: [ClockId; 5] = [
+        ClockId::REALTIME,
+        ClockId::MONOTONIC,
+        ClockId::MONOTONIC_RAW,
+        ClockId::BOOTTIME,
+        ClockId::TAI,
+    ];
+
+    /// Asserts that all clocks are the host's, moved as they were told, within what the fastest read
+    /// leaves open.
+    fn assert_followed(host: &Host, clocks: &mut Clocks, moved_secs: i128) {
+        let bends = clocks.bend();
+        let values = clocks.values(&bends);
+        clocks.show(&bends);
+        for clock in PRECISE {
+            let moved = match clock {
+                ClockId::REALTIME | ClockId::TAI => moved_secs * NANOS_PER_SEC,
+                _ => 0,
+            };
+            let theirs = shown(&host.values, clock, bends.cycle) + moved;
+            let off = shown(&values, clock, bends.cycle) - theirs;
+            assert!(off.abs() < 1_000, "{clock:?} is off by {off} ns");
+        }
+        for (coarse, precise) in [
+            (ClockId::REALTIME_COARSE, ClockId::REALTIME),
+            (ClockId::MONOTONIC_COARSE, ClockId::MONOTONIC),
+        ] {
+            let instant = values.get(coarse).unwrap();
+            let coarse = i128::from(instant.secs) * NANOS_PER_SEC + i128::from(instant.nanos);
+            assert_eq!(coarse, shown(&values, precise, bends.cycle), "as of the tick");
+        }
+    }
+
+    #[test]
+    fn a_set_a_leap_and_a_tai_change_are_steps_at_the_next_tick() {
+        for moved in [0, -1_000_000_000, 400_000_000] {
+            let mut host = Host::new();
+            let mut clocks = host.follow(Shift(moved * NANOS_PER_SEC));
+            assert_followed(&host, &mut clocks, moved);
+            for jumps in [
+                // Set forward, and back behind zero.
+                [(ClockId::REALTIME, 3_600), (ClockId::TAI, 3_600)],
+                [(ClockId::REALTIME, -1_700_003_605), (ClockId::TAI, -1_700_003_605)],
+                [(ClockId::REALTIME, 1_700_000_000), (ClockId::TAI, 1_700_000_000)],
+                // A leap second is inserted: REALTIME repeats a second, TAI goes on.
+                [(ClockId::REALTIME, -1), (ClockId::TAI, 0)],
+                // Somebody corrects the distance between the two.
+                [(ClockId::REALTIME, 0), (ClockId::TAI, 3)],
+                // The machine slept.
+                [(ClockId::REALTIME, 77), (ClockId::BOOTTIME, 77)],
+            ] {
+                host.jump(&jumps);
+                clocks.update();
+                assert_followed(&host, &mut clocks, moved);
+            }
+        }
+    }
+
+    #[test]
+    fn a_keeper_that_takes_over_shows_no_step() {
+        let host = Host::new();
+        let first = host.follow(Shift::default());
+        let bends = first.bend();
+        let mut page = MappedImage::new(&linker::SYSCALL).unwrap();
+        let (mut writer, page) = page.split();
+        writer.format(Features::empty(), 4096);
+        let old = first.values(&bends);
+        writer.publish(&old.validate().unwrap());
+
+        let mut second = host.follow(Shift::default());
+        second.take_over(page.page());
+        let bends = second.bend();
+        let new = second.values(&bends);
+        for clock in [ClockId::MONOTONIC, ClockId::MONOTONIC_RAW] {
+            for counter in [bends.cycle, bends.cycle + 10_000] {
+                let step = shown(&new, clock, counter) - shown(&old, clock, counter);
+                assert!((0..=1).contains(&step), "{clock:?} steps by {step} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_counter_the_values_are_the_hosts_as_of_the_tick() {
+        let host = HostClocks::new().unwrap();
+        let before = host.nanos(libc::CLOCK_REALTIME);
+        let none = values_without_counter(&host, 250);
+        let moved = values_by_tick(&host, Shift(-5 * NANOS_PER_SEC), 100);
+        let after = host.nanos(libc::CLOCK_REALTIME);
+        assert_eq!((none.clock_mode, none.coarse_res), (ClockMode::NONE, 4_000_000));
+        assert_eq!((moved.clock_mode, moved.hrtimer_res), (ClockMode::MEMORY, 10_000_000));
+        let realtime = shown(&none, ClockId::REALTIME, none.cycle_last);
+        assert!((before..=after).contains(&realtime));
+        let realtime = shown(&moved, ClockId::REALTIME, moved.cycle_last) + 5 * NANOS_PER_SEC;
+        assert!((before..=after).contains(&realtime));
+        let boottime = shown(&moved, ClockId::BOOTTIME, moved.cycle_last);
+        assert!((0..1_000_000_000).contains(&(host.nanos(libc::CLOCK_BOOTTIME) - boottime)));
+    }
+}

@@ -134,6 +134,15 @@ impl PageMemory {
         unsafe { Writer::at(self.page.as_ptr()) }
     }
 
+    /// Leaves the page as a keeper does that is killed in the middle of an update.
+    #[cfg(test)]
+    pub(crate) fn leave_odd(&mut self) {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        // SAFETY: the page's first word is `seq` (docs/page.md), mapped and atomic.
+        let seq = unsafe { AtomicU32::from_ptr(self.page.as_ptr().cast()) };
+        seq.fetch_or(1, Ordering::SeqCst);
+    }
+
     /// Whether nobody but the holders of this side has the memory open or mapped.
     ///
     /// # Errors

@@ -232,3 +232,70 @@ impl Looks {
 fn now() -> Duration {
     clock_gettime(HostClock::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datapage::{ClockId, Features, Page};
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+    use std::num::NonZeroUsize;
+
+    /// Runs a keeper on a page that was left as `before` leaves it, until it has called `ready`
+    /// with the page as a program sees it.
+    fn keep(before: impl FnOnce(&mut PageMemory), hz: u32, mut ready: impl FnMut(&Page)) {
+        let (mut memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
+        before(&mut memory);
+        let slot = NonZeroUsize::new(4096).unwrap();
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let mapped =
+            unsafe { mmap(None, slot, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &readable, 0) };
+        let mapped = mapped.unwrap();
+        drop(readable);
+        // SAFETY: mapped until the keeper is ready, and used no longer.
+        let page = unsafe { Page::at(mapped.as_ptr().cast_const().cast()) };
+        let keeper = Keeper { memory, hz, shift: Shift::default(), counter: true };
+        let mut tell = |news| {
+            assert_eq!(news, News::Ready);
+            ready(page);
+            // SAFETY: the mapping from above. Nobody has the page any more, so the keeper ends.
+            unsafe { munmap(mapped, 4096) }.unwrap();
+        };
+        keeper.run(&mut tell).unwrap();
+    }
+
+    fn served(page: &Page, id: i32) -> bool {
+        let slot = ClockId(id).slot().unwrap();
+        page.resolution(slot).is_some() && page.coarse(slot).is_some()
+    }
+
+    #[test]
+    fn a_page_left_odd_is_taken_over_whole() {
+        let dies = |memory: &mut PageMemory| {
+            memory.writer().format(Features::GETCPU_RDPID, 4096);
+            memory.leave_odd();
+            assert!(memory.page().is_odd());
+        };
+        keep(dies, 250, |page| {
+            assert!(!page.is_odd());
+            assert!([0, 1, 4, 5, 6, 7, 11].iter().all(|&id| served(page, id)));
+            assert_eq!(page.features(), Features::GETCPU_RDPID, "what was verified stays");
+        });
+    }
+
+    #[test]
+    fn a_new_page_tells_the_time_before_it_is_called_ready_and_the_keeper_ends_when_it_is_alone() {
+        for hz in [1, 100, 1000] {
+            keep(
+                |_| {},
+                hz,
+                |page| {
+                    let tick = page.resolution(ClockId::REALTIME_COARSE.slot().unwrap());
+                    assert_eq!(tick, Some(1_000_000_000 / hz));
+                    let seconds = page.realtime_seconds().unwrap();
+                    let now = HostClocks::new().unwrap().nanos(libc::CLOCK_REALTIME);
+                    assert!((0..2).contains(&(now / 1_000_000_000 - i128::from(seconds))));
+                },
+            );
+        }
+    }
+}
