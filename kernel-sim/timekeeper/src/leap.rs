@@ -63,10 +63,11 @@ pub enum LeapState {
 }
 
 impl LeapState {
-    /// The step that fell due between the seconds `before` and `after` of REALTIME.
-    pub(crate) fn passed(&mut self, before: i64, after: i64) -> Option<Leap> {
+    /// The step that fell due, now that the second `secs` of REALTIME has begun.
+    pub(crate) fn passed(&mut self, secs: i64) -> Option<Leap> {
         match *self {
-            Self::Due { leap, at_secs } if before < at_secs && at_secs <= after => {
+            // It was ahead when it was requested, and when REALTIME was last set.
+            Self::Due { leap, at_secs } if at_secs <= secs => {
                 *self = match leap {
                     Leap::Insert => Self::Inserted,
                     Leap::Delete => Self::Done,

@@ -44,6 +44,7 @@ impl Timekeeper {
         self.running()?;
         let realtime = date(realtime)?;
         self.forward(now_cycles);
+        self.settle();
         self.move_realtime(realtime);
         Ok(())
     }
@@ -60,6 +61,7 @@ impl Timekeeper {
         let offset = checked(offset)?;
         let mut next = *self;
         next.forward(now_cycles);
+        next.settle();
         let realtime = date(plus(next.xtime.time(next.shift()), offset))?;
         next.move_realtime(realtime);
         *self = next;
@@ -71,11 +73,8 @@ impl Timekeeper {
     /// # Errors
     /// [`Error::TaiOffset`].
     #[doc(alias = "ADJ_TAI")]
-    pub const fn set_tai_offset(&mut self, seconds: i32) -> Result<(), Error> {
-        if seconds < -MAX_TAI_OFFSET || seconds > MAX_TAI_OFFSET {
-            return Err(Error::TaiOffset { found: seconds });
-        }
-        self.tai_offset = seconds;
+    pub fn set_tai_offset(&mut self, seconds: i32) -> Result<(), Error> {
+        self.tai_offset = tai(seconds)?;
         Ok(())
     }
 
@@ -109,11 +108,12 @@ impl Timekeeper {
         let monotonic = date(clocks.monotonic)?;
         let boottime = date(clocks.boottime)?;
         let raw = date(clocks.monotonic_raw)?;
-        self.set_tai_offset(clocks.tai_offset)?;
+        let tai_offset = tai(clocks.tai_offset)?;
         self.forward(now_cycles);
-        let shift = self.shift();
-        self.tai_offset = clocks.tai_offset;
+        self.settle();
         self.move_realtime(realtime);
+        self.tai_offset = tai_offset;
+        let shift = self.shift();
         self.xtime = Line::at(realtime, shift);
         self.raw = Line::at(raw, shift);
         self.wall_to_monotonic = minus(monotonic, realtime);
@@ -122,13 +122,16 @@ impl Timekeeper {
         Ok(())
     }
 
-    /// REALTIME at `realtime`, with MONOTONIC exactly where it was.
-    fn move_realtime(&mut self, realtime: Time) {
-        // Steered first: a change of rate may move all clocks forward a little, and what is set is
-        // to stand as it was set.
+    /// Ends the corrections, before anything is set: the change of rate may move all clocks forward
+    /// a little, and even over a leap second, and what is set is to stand as it was set.
+    fn settle(&mut self) {
         self.ntp.clear();
         self.rates = self.ntp.rates(self.clocksource.scale().mult);
         self.steer();
+    }
+
+    /// REALTIME at `realtime`, with MONOTONIC exactly where it was.
+    fn move_realtime(&mut self, realtime: Time) {
         let shift = self.shift();
         let step = minus(realtime, self.xtime.time(shift));
         self.xtime = self.xtime.moved_to(realtime, shift);
@@ -144,6 +147,14 @@ pub(crate) fn date(time: Time) -> Result<Time, Error> {
         return Err(Error::Date { found_secs: time.secs });
     }
     Ok(time)
+}
+
+/// `seconds`, if UTC can be that far from TAI.
+const fn tai(seconds: i32) -> Result<i32, Error> {
+    if seconds < -MAX_TAI_OFFSET || seconds > MAX_TAI_OFFSET {
+        return Err(Error::TaiOffset { found: seconds });
+    }
+    Ok(seconds)
 }
 
 /// `a + b`, both normalised; the seconds saturate.

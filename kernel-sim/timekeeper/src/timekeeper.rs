@@ -295,13 +295,13 @@ impl Timekeeper {
         let before = self.xtime.secs;
         self.xtime = self.xtime.plus(by, self.clocksource.scale().shift);
         if self.xtime.secs != before {
-            self.seconds_began(before);
+            self.seconds_began();
         }
     }
 
-    /// One or more seconds of REALTIME have begun since the second `before`.
-    fn seconds_began(&mut self, before: i64) {
-        if let Some(leap) = self.leap.passed(before, self.xtime.secs) {
+    /// One or more seconds of REALTIME have begun.
+    fn seconds_began(&mut self) {
+        if let Some(leap) = self.leap.passed(self.xtime.secs) {
             let step = i64::from(leap.step());
             self.xtime.secs = self.xtime.secs.saturating_add(step);
             self.wall_to_monotonic.secs = self.wall_to_monotonic.secs.saturating_sub(step);

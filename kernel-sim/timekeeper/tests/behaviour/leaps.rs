@@ -162,6 +162,45 @@ fn setting_the_clock_moves_a_leap_second_to_the_end_of_the_new_day() {
     }
 }
 
+#[test]
+fn an_offset_injected_at_a_leap_second_comes_on_top_of_it() {
+    let mut world = evening(0);
+    request(&mut world, 0, Some(Leap::Insert));
+    world.clocks.update(|keeper| keeper.slew(0, 10_000_000)).unwrap();
+    world.tick(SECOND + SECOND / 2);
+    let now = SECOND + SECOND / 2 + world.clocks.timekeeper().cycles_to_leap().unwrap() - 10;
+    let tai = world.nanos(TAI, now);
+    // The slew ends here, which moves the clocks forward by 25 ns, over the boundary.
+    world.clocks.update(|keeper| keeper.inject_offset(now, time(100, 0))).unwrap();
+    assert_eq!(world.clocks.timekeeper().tai_offset(), 38);
+    assert_eq!(world.read(REALTIME, now).unwrap().secs, DAY + 99);
+    let moved = world.nanos(TAI, now) - tai - 100_000_000_000;
+    assert!((0..=26).contains(&moved), "{moved}");
+}
+
+#[test]
+fn clocks_taken_over_at_a_leap_second_have_the_tai_offset_that_was_given() {
+    let clocks = timekeeper::Clocks {
+        realtime: time(2 * DAY, 0),
+        monotonic: time(1, 0),
+        boottime: time(1, 0),
+        monotonic_raw: time(1, 0),
+        tai_offset: 10,
+    };
+    for before in [0, 10] {
+        let mut world = evening(0);
+        request(&mut world, 0, Some(Leap::Insert));
+        world.clocks.update(|keeper| keeper.slew(0, 10_000_000)).unwrap();
+        world.tick(SECOND + SECOND / 2);
+        let now =
+            SECOND + SECOND / 2 + world.clocks.timekeeper().cycles_to_leap().unwrap() - before;
+        // The slew ends here, which moves the clocks forward by 25 ns, over the boundary.
+        world.clocks.update(|keeper| keeper.set_clocks(now, clocks)).unwrap();
+        assert_eq!(world.clocks.timekeeper().leap(), LeapState::Inserted);
+        assert_eq!(world.read(TAI, now), Some(time(2 * DAY + 10, 0)), "{before} ns before");
+    }
+}
+
 proptest! {
     #[test]
     fn however_late_the_tick_comes_a_leap_second_is_made_once(
