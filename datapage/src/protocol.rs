@@ -22,7 +22,17 @@
 //! before it and lets the later data stores pass it. For the same reason an `Acquire` *load* in the
 //! closing check would not do instead of R2.
 //!
-//! On x86_64 all four cost nothing: they only bind the compiler. `protocol/model.rs` runs this very
+//! What they are on each machine:
+//!
+//! | | R1 | R2 | W1 | W2 |
+//! |---|---|---|---|---|
+//! | x86_64, i386 | a load | nothing | nothing | a store |
+//! | aarch64 | `ldar` | `dmb ishld` | `dmb ish` | `stlr` |
+//! | arm | `ldr`, `dmb ish` | `dmb ish` | `dmb ish` | `dmb ish`, `str` |
+//! | riscv64 | `lw`, `fence r, rw` | `fence r, rw` | `fence rw, w` | `fence rw, w`, `sw` |
+//!
+//! On x86 all four cost nothing: they only bind the compiler. The counter, which no fence orders, is
+//! the matter of the architecture's file in `vdso`. `protocol/model.rs` runs this very
 //! code under loom, and shows for each of the four, and for each misplaced step, the wrong outcome
 //! that appears without it.
 //!
