@@ -125,7 +125,8 @@ impl Arch {
         self == Self::X86_64
     }
 
-    /// The instructions that enter the kernel, each with the distance of places where one can begin.
+    /// The instructions that enter the kernel, each with the distance of places where one can begin:
+    /// at least one, and first the one that this project's images use.
     #[must_use]
     pub fn system_calls(self) -> &'static [(&'static [u8], usize)] {
         match self {

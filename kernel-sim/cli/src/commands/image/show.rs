@@ -69,14 +69,15 @@ fn print_budget(file: &ImageFile<'_>) {
     let total = file.bytes.len() as u64;
     let pages = total.div_ceil(page);
     println!("\n{total} bytes in {pages} page(s) of {page}, {} left", pages * page - total);
-    let headers = file.header.header_bytes + file.segments.len() as u64 * 56;
+    let (segment_bytes, section_bytes) = if file.is_64 { (56, 64) } else { (32, 40) };
+    let headers = file.header.header_bytes + file.segments.len() as u64 * segment_bytes;
     let mut named: Vec<(&str, u64)> = vec![("ELF and program headers", headers)];
     for section in &file.sections {
         if section.kind != elf::SHT_NULL && section.kind != elf::SHT_NOBITS {
             named.push((section.name, section.size));
         }
     }
-    named.push(("section headers", file.sections.len() as u64 * 64));
+    named.push(("section headers", file.sections.len() as u64 * section_bytes));
     let known: u64 = named.iter().map(|(_, bytes)| bytes).sum();
     named.push(("alignment", total.saturating_sub(known)));
     for (name, bytes) in named {
