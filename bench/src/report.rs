@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::chart::Chart;
 use crate::rounds::Measured;
-use crate::statistics::Estimate;
+use crate::statistics::{self, Estimate, Spread};
 use crate::subject::Subject;
 
 /// How much time may be spent.
@@ -60,32 +60,58 @@ const QUIET: f64 = 0.05;
 /// How many names a note lists.
 const NAMED: usize = 3;
 
-/// A note that names the loops whose median this machine was too noisy to tell, the worst first;
-/// none if it was quiet.
-#[must_use]
-pub fn noise(subjects: &[Subject<'_>], measured: &Measured) -> Vec<String> {
-    let mut noisy: Vec<(&str, Estimate)> = subjects
-        .iter()
-        .enumerate()
-        .map(|(index, subject)| (subject.name(), Estimate::of(measured.series(index))))
-        .filter(|(_, estimate)| estimate.width() > QUIET)
-        .collect();
-    if noisy.is_empty() {
-        return Vec::new();
+/// What the machine did to the loops of a table.
+#[derive(Debug, Default)]
+pub struct Noise {
+    loops: Vec<(String, Spread, Estimate)>,
+}
+
+impl Noise {
+    /// Takes note of measured loops.
+    pub fn add(&mut self, subjects: &[Subject<'_>], measured: &Measured) {
+        self.loops.extend(subjects.iter().enumerate().map(|(index, subject)| {
+            let estimate = Estimate::of(measured.series(index));
+            (subject.name().to_owned(), measured.spread(index), estimate)
+        }));
     }
-    noisy.sort_by(|(_, a), (_, b)| b.width().total_cmp(&a.width()));
-    let described: Vec<String> = noisy
-        .iter()
-        .take(NAMED)
-        .map(|(name, Estimate { low, high, .. })| format!("{name} ({low:.1} to {high:.1} ns)"))
-        .collect();
-    let more = noisy.len().saturating_sub(NAMED);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    vec![format!(
-        "too noisy to conclude: the 95 % interval of the median is wider than {:.0} % for {}{more}",
-        QUIET * 100.0,
-        described.join(", "),
-    )]
+
+    /// How much the rounds scattered, and a warning where they did so too much to conclude.
+    #[must_use]
+    pub fn notes(mut self) -> Vec<String> {
+        let over = |spread: &Spread, value: f64| 100.0 * (value / spread.min - 1.0);
+        let medians: Vec<f64> = self.loops.iter().map(|(_, s, _)| over(s, s.median)).collect();
+        let p99s: Vec<f64> = self.loops.iter().map(|(_, s, _)| over(s, s.p99)).collect();
+        let mut notes = vec![format!(
+            "noise of {} loops over the rounds: the median lies {:.1} % above the fastest round, \
+             the 99th percentile {:.1} % (worst loop {:.0} %)",
+            self.loops.len(),
+            statistics::median(&medians),
+            statistics::median(&p99s),
+            statistics::quantile(&p99s, 1.0),
+        )];
+        self.loops.retain(|(_, _, estimate)| estimate.width() > QUIET);
+        self.loops.sort_by(|(_, _, a), (_, _, b)| b.width().total_cmp(&a.width()));
+        if self.loops.is_empty() {
+            return notes;
+        }
+        let worst = self.loops.iter().take(NAMED);
+        let worst: Vec<String> = worst
+            .map(|(name, _, Estimate { low, high, .. })| {
+                format!("{name} ({low:.1} to {high:.1} ns)")
+            })
+            .collect();
+        let more = match self.loops.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        notes.push(format!(
+            "warning, too noisy to conclude: the 95 % interval of the median is wider than {:.0} % \
+             for {}{more}",
+            QUIET * 100.0,
+            worst.join(", "),
+        ));
+        notes
+    }
 }
 
 #[cfg(test)]
@@ -106,9 +132,12 @@ mod tests {
         ];
         let plan = Plan { rounds: 20, samples: 1, sample_nanos: 1.0 };
         let measured = interleave(&mut subjects, &plan, || ());
-        let notes = noise(&subjects, &measured);
-        assert_eq!(notes.len(), 1);
-        assert!(notes[0].contains("for noisy ("), "{notes:?}");
-        assert!(!notes[0].contains("quiet"), "{notes:?}");
+        let mut noise = Noise::default();
+        noise.add(&subjects, &measured);
+        let notes = noise.notes();
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].contains("2 loops") && notes[0].contains("worst loop 200 %"), "{notes:?}");
+        assert!(notes[1].contains("for noisy ("), "{notes:?}");
+        assert!(!notes[1].contains("quiet"), "{notes:?}");
     }
 }

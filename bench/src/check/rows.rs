@@ -1,10 +1,14 @@
 //! The promises, row by row.
 
-use datapage::ClockId;
+use std::hint::black_box;
+
 use datapage::layout::DATA_BYTES;
+use datapage::{ClockId, ClockMode, Page, Time, Writer};
+use timekeeper::{Clocksource, Timekeeper};
 
 use crate::calls::{self, Call};
 use crate::check::Row;
+use crate::clock;
 use crate::cold;
 use crate::rounds::{Measured, Plan, interleave};
 use crate::setup::{Kernel, Setup};
@@ -178,18 +182,16 @@ fn writer<'m>(setup: &'m Setup<'_>) -> Vec<Row<'m>> {
             move |plan: &Plan| beside_a_writer(setup, cpu, plan),
         ));
     }
-    let values = setup.counter.values();
-    let publish = move || {
-        let kernel = &setup.counter;
-        let publish = Subject::new("update_vsyscall", move |calls| {
-            for _ in 0..calls {
-                kernel.publish(&values);
-            }
-        });
-        Some([publish, subject::bare_lfence_rdtsc()])
-    };
     let name = "update_vsyscall, publish of one update".to_owned();
-    rows.extend(row(setup, name, "bare lfence; rdtsc", None, publish));
+    rows.extend(row(setup, name, "bare lfence; rdtsc", None, || {
+        let publish = Subject::timed("update_vsyscall", |calls| update_vsyscall(calls, false));
+        Some([publish, subject::bare_lfence_rdtsc()])
+    }));
+    let name = "tick of the timekeeper and update_vsyscall".to_owned();
+    rows.extend(row(setup, name, "bare lfence; rdtsc", None, || {
+        let tick = Subject::timed("tick", |calls| update_vsyscall(calls, true));
+        Some([tick, subject::bare_lfence_rdtsc()])
+    }));
     rows
 }
 
@@ -214,4 +216,32 @@ fn beside_a_writer(setup: &Setup<'_>, cpu: usize, plan: &Plan) -> Measured {
         let mut subjects: Vec<Subject<'_>> = [true, false].into_iter().filter_map(reader).collect();
         interleave(&mut subjects, &plan, || kernel.tick())
     })
+}
+
+/// Cycles of a kernel's side: publishing a timekeeper's clocks, with a tick of a millisecond before
+/// each if `ticks`. Neither allocates or enters the kernel: both crates are `no_std` and know none.
+fn update_vsyscall(calls: u32, ticks: bool) -> f64 {
+    const HERTZ: u64 = 1_000_000_000;
+    const TICK: u64 = HERTZ / 1000;
+    let counter = Clocksource::new("counter", HERTZ, u64::MAX, ClockMode::COUNTER);
+    let realtime = Time { secs: 1_700_000_000, nanos: 0 };
+    let started = counter
+        .and_then(|counter| Timekeeper::new(counter, 0, realtime, timekeeper::Config::default()));
+    let Ok(mut timekeeper) = started else {
+        return f64::NAN;
+    };
+    let mut page = Page::zeroed();
+    let (mut writer, _) = Writer::split(&mut page);
+    let mut now = 0;
+    let start = clock::cycles();
+    for _ in 0..calls {
+        if ticks {
+            now += TICK;
+            timekeeper.tick(now);
+        }
+        if timekeeper::update_vsyscall(&mut writer, black_box(&timekeeper)).is_err() {
+            return f64::NAN;
+        }
+    }
+    (clock::cycles() - start) as f64
 }

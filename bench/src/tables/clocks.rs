@@ -13,7 +13,7 @@ use super::Bench;
 use crate::callee::Callee;
 use crate::calls::{self, Call};
 use crate::chart::{Body, Chart};
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::subject::Subject;
 
 const CLOCKS: [(&str, c_int, &str); 4] = [
@@ -36,7 +36,7 @@ struct Row {
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let ours = bench.setup.chosen().callee();
     let host = bench.setup.host;
-    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    let (mut rows, mut noise) = (Vec::new(), Noise::default());
     let mut tai = f64::NAN;
     let mut realtime = f64::NAN;
     for (clock, id, zone) in CLOCKS {
@@ -49,7 +49,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         ];
         let measured = bench.interleave(clock, &mut subjects, &bench.plan());
         let subjects = subjects.map(|s| s.named(clock));
-        notes.extend(noise(&subjects, &measured));
+        noise.add(&subjects, &measured);
         bench.setup.tick();
         let told = [
             told_by_libc(id),
@@ -67,6 +67,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             _ => {}
         }
     }
+    let mut notes = noise.notes();
     notes.push(format!("TAI takes {:.3} of the time of REALTIME through our vDSO", tai / realtime));
     notes.push("type 1 is our vDSO, type 3 the host's".to_owned());
     Report {

@@ -14,7 +14,7 @@ use super::Bench;
 use crate::calls::{self, Call};
 use crate::chart::{Body, Chart};
 use crate::dispatch::Libc;
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::subject::Subject;
 
 /// An id that no kernel knows.
@@ -46,7 +46,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         ("AFTER (the host's vDSO)", Some(Libc::from_auxv())),
         ("the machine's libc", None),
     ];
-    let mut notes = Vec::new();
+    let mut noise = Noise::default();
     let mut results = Vec::new();
     for (name, clock) in BENCHMARKS {
         let accounts: Vec<Rc<Cell<Account>>> = columns.iter().map(|_| Rc::default()).collect();
@@ -62,7 +62,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             subjects.push(subject.named(format!("{name}, {title}")));
         }
         let measured = bench.interleave(name, &mut subjects, &bench.plan());
-        notes.extend(noise(&subjects, &measured));
+        noise.add(&subjects, &measured);
         let row = |(index, account): (usize, &Rc<Cell<Account>>)| {
             let Account { cpu_nanos, iterations } = account.get();
             Row {
@@ -87,7 +87,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
                 })
             })
             .collect(),
-        notes,
+        notes: noise.notes(),
         charts: vec![chart(&titles, &results)],
     }
 }

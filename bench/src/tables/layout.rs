@@ -17,7 +17,7 @@ use crate::model::{
     AFTER_THE_COUNTER, BEFORE_THE_COUNTER, Layout, ModelPage, Ours, Reader, SetPerClocksource,
     SingleClocksource, SixteenClocksources, lines,
 };
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::rounds::Plan;
 use crate::subject::Subject;
 
@@ -57,10 +57,10 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     for variant in &variants {
         (variant.publish)(&variant.page, &values);
     }
-    let (warm, mut notes) = each(bench, "layouts, warm", &variants, bench.plan(), warm_read);
+    let mut noise = Noise::default();
+    let warm = each(bench, "layouts, warm", &variants, bench.plan(), warm_read, &mut noise);
     let cold_plan = Plan { samples: 3, sample_nanos: 12_000.0, ..bench.plan() };
-    let (cold, cold_notes) = each(bench, "layouts, cold", &variants, cold_plan, cold_read);
-    notes.extend(cold_notes);
+    let cold = each(bench, "layouts, cold", &variants, cold_plan, cold_read, &mut noise);
     let costs: Vec<Costs> = warm
         .chunks(2)
         .zip(cold.chunks(2))
@@ -79,7 +79,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
                         "cold_ns": { "loads_before": costs[2], "loads_after": costs[3] } })
             })
             .collect(),
-        notes,
+        notes: noise.notes(),
         charts: vec![chart(&variants, &costs)],
     }
 }
@@ -112,7 +112,8 @@ fn each<'v>(
     variants: &'v [Variant],
     plan: Plan,
     subject: fn(&'v Variant, ReadFn) -> Subject<'v>,
-) -> (Vec<f64>, Vec<String>) {
+    noise: &mut Noise,
+) -> Vec<f64> {
     let mut subjects: Vec<Subject<'_>> = variants
         .iter()
         .flat_map(|variant| {
@@ -121,8 +122,8 @@ fn each<'v>(
         })
         .collect();
     let measured = bench.interleave(what, &mut subjects, &plan);
-    let medians = (0..subjects.len()).map(|index| measured.spread(index).median);
-    (medians.collect(), noise(&subjects, &measured))
+    noise.add(&subjects, &measured);
+    (0..subjects.len()).map(|index| measured.spread(index).median).collect()
 }
 
 fn warm_read(variant: &Variant, read: ReadFn) -> Subject<'_> {

@@ -7,13 +7,15 @@ use serde_json::json;
 use super::Bench;
 use crate::chart::{Body, Chart};
 use crate::limit;
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::statistics::Estimate;
 use crate::subject::{self, Subject};
 
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let mut subjects = subjects(bench);
     let measured = bench.interleave("limits", &mut subjects, &bench.plan());
+    let mut noise = Noise::default();
+    noise.add(&subjects, &measured);
     let names: Vec<String> = subjects.iter().map(|s| s.name().to_owned()).collect();
     // The host's read of the same clock is the last before each group's end: found by its name.
     let hosts = ["host: MONOTONIC", "host: MONOTONIC_COARSE", "host: clock_getres"];
@@ -51,7 +53,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             .iter()
             .map(|(name, nanos, ratio)| json!({ "reader": name, "nanos": nanos, "to_host": ratio }))
             .collect(),
-        notes: noise(&subjects, &measured),
+        notes: noise.notes(),
         charts: vec![Chart {
             file: "limit",
             title: "The image and what this CPU allows".to_owned(),

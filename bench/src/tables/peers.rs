@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Bench;
 use crate::calls::{self, Call};
 use crate::chart::{Body, Chart};
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::statistics::Spread;
 use crate::subject::{self, Subject};
 
@@ -24,7 +24,8 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let (gives, mut subjects): (Vec<_>, Vec<_>) =
         peers(bench).into_iter().map(|peer| (peer.gives, peer.subject)).unzip();
     let measured = bench.interleave("peers", &mut subjects, &bench.plan());
-    let notes = noise(&subjects, &measured);
+    let mut noise = Noise::default();
+    noise.add(&subjects, &measured);
     let spreads: Vec<Spread> = (0..subjects.len()).map(|i| measured.spread(i)).collect();
     let ratios: Vec<f64> = (0..subjects.len()).map(|i| measured.ratio(i, 0).median).collect();
     let mut text = format!(
@@ -53,7 +54,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
                         "to_ours": ratios[index] })
             })
             .collect(),
-        notes,
+        notes: noise.notes(),
         charts: vec![Chart {
             file: "peers",
             title: "Ways for a Rust program to get a time".to_owned(),

@@ -12,7 +12,7 @@ use super::Bench;
 use crate::calls::{self, NamedCall};
 use crate::chart::{Body, Chart};
 use crate::dispatch::Libc;
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 use crate::statistics::Spread;
 use crate::subject::Subject;
 
@@ -23,7 +23,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let setup = bench.setup;
     let kernel = setup.chosen();
     let libc = Libc::on(kernel.image());
-    let mut notes = Vec::new();
+    let mut noise = Noise::default();
     let mut results: Vec<(NamedCall, [Spread; 5])> = Vec::new();
     for named in calls::ALL {
         let ways = [
@@ -40,7 +40,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             subjects.push(subject.named(format!("{} ({way})", named.name)));
         }
         let measured = bench.interleave(named.name, &mut subjects, &bench.plan());
-        notes.extend(noise(&subjects, &measured));
+        noise.add(&subjects, &measured);
         results.push((named, [0, 1, 2, 3, 4].map(|way| measured.spread(way))));
     }
     Report {
@@ -58,7 +58,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
                 })
             })
             .collect(),
-        notes,
+        notes: noise.notes(),
         charts: vec![chart(&results)],
     }
 }

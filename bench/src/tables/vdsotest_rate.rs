@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Bench;
 use crate::calls::{self, Call, NamedCall};
 use crate::chart::{Body, Chart};
-use crate::report::{Report, noise};
+use crate::report::{Noise, Report};
 
 /// The clocks that the message has.
 const CLOCKS: [libc::c_int; 4] = [
@@ -31,7 +31,7 @@ struct Row {
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let setup = bench.setup;
     let callees = [setup.chosen().callee(), setup.none.callee(), setup.host];
-    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    let (mut rows, mut notes, mut noise) = (Vec::new(), Vec::new(), Noise::default());
     for named in calls::ALL.into_iter().filter(is_in_the_message) {
         let images = callees.iter().zip(["ours", "ours in mode NONE", "host"]);
         let mut subjects = vec![calls::through_syscall(named.call)];
@@ -44,13 +44,14 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             continue;
         }
         let measured = bench.interleave(named.name, &mut subjects, &bench.plan());
-        notes.extend(noise(&subjects, &measured));
+        noise.add(&subjects, &measured);
         rows.push(Row {
             named,
             rates: [0, 1, 2, 3].map(|way| 1e9 / measured.spread(way).median),
             speedups: [0, 1, 2, 3].map(|way| measured.ratio(0, way).median),
         });
     }
+    notes.extend(noise.notes());
     Report {
         table: "vdsotest-rate",
         title: "vdsotest: calls per second and speedup over the system call",

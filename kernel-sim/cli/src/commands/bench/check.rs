@@ -24,8 +24,8 @@ pub(super) fn run(setup: &Setup<'_>, arguments: &super::Arguments) -> anyhow::Re
     if !arguments.json {
         println!("{}\n", super::machine(setup));
         println!(
-            "{:<58} {:<28} {:>8} {:>8} {:>7} {:>15} {:>7}  verdict",
-            "measured", "against", "ns", "ns", "ratio", "95 % interval", "target"
+            "{:<58} {:<28} {:>20} {:>8} {:>7} {:>15} {:>7}  verdict",
+            "measured", "against", "ns (min, p99)", "ns", "ratio", "95 % interval", "target"
         );
     }
     let mut outcomes = Vec::new();
@@ -70,8 +70,8 @@ fn print(outcome: &Outcome) {
         Verdict::Reported => "reported",
     };
     println!(
-        "{name:<58} {against:<28} {:>8.2} {:>8.2} {:>7.3} {:>15} {target:>7}  {verdict}",
-        nanos.median,
+        "{name:<58} {against:<28} {:>20} {:>8.2} {:>7.3} {:>15} {target:>7}  {verdict}",
+        format!("{:.2} ({:.1}, {:.1})", nanos.median, nanos.min, nanos.p99),
         against_nanos.median,
         ratio.median,
         format!("{:.3} - {:.3}", ratio.low, ratio.high),
