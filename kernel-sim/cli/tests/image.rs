@@ -89,6 +89,7 @@ fn what_cannot_be_read_exits_2_and_says_why() {
         ("check", &directory.to_str().unwrap().to_owned(), "directory"),
         ("check", &"/etc/passwd".to_owned(), "not an ELF file"),
         ("check", &"/dev/null".to_owned(), "0 bytes"),
+        ("check", &"/dev/zero".to_owned(), "not an ELF file"),
     ] {
         let output = run(&[command, file]);
         assert_eq!(output.status.code(), Some(2), "{command} {file}");

@@ -15,7 +15,7 @@ use super::unreadable::Unreadable;
 
 /// The largest file that is read. Real images have one or two pages; consumers were seen to take one
 /// of a megabyte.
-pub(crate) const LIMIT: usize = 2 << 20;
+pub const LIMIT: usize = 2 << 20;
 
 /// The most entries of a table that are read; it bounds the work of rules that compare entries.
 pub(crate) const TABLE_LIMIT: usize = 4096;

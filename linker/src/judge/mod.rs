@@ -20,7 +20,7 @@ mod tables;
 mod unreadable;
 
 pub use arch::Arch;
-pub use file::{ImageFile, Note, OwnNote, Section, Segment};
+pub use file::{ImageFile, LIMIT, Note, OwnNote, Section, Segment};
 pub use rules::{Broken, Level, RULES, Rule, Scope};
 pub use tables::{Definition, Symbol};
 pub use unreadable::Unreadable;

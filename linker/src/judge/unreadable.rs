@@ -16,7 +16,7 @@ pub enum Unreadable {
         wanted: usize,
     },
     /// More bytes than any vDSO has.
-    #[error("{found} bytes, and an image of more than {limit} is not read")]
+    #[error("{found} bytes or more, and an image of more than {limit} is not read")]
     Long {
         /// Bytes in the file.
         found: usize,

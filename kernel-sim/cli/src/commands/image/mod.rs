@@ -7,12 +7,14 @@ mod export;
 mod own;
 mod show;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use linker::Image;
+use linker::judge::LIMIT;
 
 /// Options of `image`.
 #[derive(Debug, clap::Args)]
@@ -67,9 +69,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The bytes of `file`.
+/// The bytes of `file`; of one that has no end, or is far too long, enough to be refused.
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(file).with_context(|| format!("reading {}", file.display()))
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(file)?.take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(bytes)
+    };
+    read().with_context(|| format!("reading {}", file.display()))
 }
 
 /// Says why a file cannot be read; the exit code for it.
