@@ -38,6 +38,12 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "tests", command: tests, count: Count::TestResults },
     Stage {
+        name: "demonstration",
+        // What a newcomer types first; it fails where something that it shows is wrong.
+        command: |_| cargo(&["run", "--release", "--quiet", "--locked"]),
+        count: Count::Command,
+    },
+    Stage {
         name: "cross",
         command: |_| cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "cross"]),
         count: Count::TestResults,
