@@ -57,8 +57,7 @@ pub(crate) struct Verdict {
     pub(crate) complaints: Vec<String>,
 }
 
-/// The conditions under which all clocks are compared with the kernel, and whether each is in a
-/// run of the full list of judges.
+/// The conditions under which every clock is compared with the kernel, on each CPU.
 const WHEN: [&str; 7] =
     ["rest", "timens-carry", "timens-borrow", "timens-large", "hpet", "tsc-again", "resumed"];
 const CLOCKS: [&str; 11] = [
