@@ -4,6 +4,7 @@ mod bless;
 mod cross;
 mod install;
 mod kernel;
+mod mutants;
 mod stage;
 mod test;
 
@@ -27,6 +28,8 @@ enum Command {
     Install,
     /// Build the images of all architectures and run them, emulated.
     Cross(cross::Arguments),
+    /// Seed faults into shipped code, one by one, and show which test catches each.
+    Mutants(mutants::Arguments),
     /// Rewrite golden files and generated documents from what the tests find.
     Bless(bless::Arguments),
     /// Put our writer, page and image into a real Linux, boot it and judge it there.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Install => install::run().map(|()| ExitCode::SUCCESS),
         Command::Cross(arguments) => cross::run(&arguments),
+        Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Bless(arguments) => bless::run(&arguments),
         Command::Kernel(arguments) => kernel::run(&arguments),
     };

@@ -25,10 +25,14 @@ struct Arguments {
 enum Command {
     /// Measure our image beside the host's vDSO, libc and the system call.
     Bench(commands::bench::Arguments),
+    /// Drive simulated machines with random events, and judge every read by an exact oracle.
+    Fuzz(commands::fuzz::Arguments),
     /// Make, show, judge and export images.
     Image(commands::image::Arguments),
     /// Draw the data page, cache line by cache line.
     Layout(commands::layout::Arguments),
+    /// Run scenarios again, and judge every read.
+    Replay(commands::replay::Arguments),
     /// Run a program on our image, with the host's time or another.
     Run(commands::run::Arguments),
     /// Compare the clocks of a program on our image with the kernel's, read by read.
@@ -41,8 +45,10 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         None => commands::demo::run(&arguments.demo),
         Some(Command::Bench(arguments)) => commands::bench::run(&arguments),
+        Some(Command::Fuzz(arguments)) => commands::fuzz::run(&arguments),
         Some(Command::Image(arguments)) => commands::image::run(&arguments),
         Some(Command::Layout(arguments)) => commands::layout::run(&arguments),
+        Some(Command::Replay(arguments)) => commands::replay::run(&arguments),
         Some(Command::Run(arguments)) => commands::run::run(&arguments),
         Some(Command::Sandwich(arguments)) => commands::sandwich::run(&arguments),
     };

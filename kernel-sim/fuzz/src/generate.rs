@@ -15,15 +15,25 @@ pub const EPISODE: u64 = 2_000;
 /// Scenario number `number` of the run with this seed.
 #[must_use]
 pub fn scenario(seed: u64, number: u64) -> Scenario {
-    let mut rng = Rng::new(seed, number);
+    written_by(Rng::new(seed, number), number, EPISODE)
+}
+
+/// A short scenario for which `bytes` draw the numbers, for fuzzers that are guided by coverage.
+#[must_use]
+pub fn scripted(bytes: &[u8]) -> Scenario {
+    let (kind, bytes) = bytes.split_first().unwrap_or((&0, &[]));
+    written_by(Rng::scripted(bytes), u64::from(*kind), bytes.len() as u64 / 16 + 1)
+}
+
+fn written_by(rng: Rng, kind: u64, updates: u64) -> Scenario {
     // Every kind of reader early in a run, and the shipped image often.
-    let reader = match number % 8 {
+    let reader = match kind % 8 {
         0 | 3 | 6 => Reader::Image,
-        1 => Reader::Preemptible,
+        1 | 7 => Reader::Preemptible,
         _ => Reader::Code,
     };
-    match number % 4 {
-        0 | 1 => bare::scenario(&mut rng, reader),
-        _ => machine::scenario(&mut rng, reader),
+    match kind % 4 {
+        0 | 1 => bare::scenario(rng, reader, updates),
+        _ => machine::scenario(rng, reader, updates),
     }
 }

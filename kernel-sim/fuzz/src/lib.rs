@@ -7,16 +7,22 @@
 //! | [`run`] | how is a scenario run, and what came of it |
 //! | [`subject`] | what is judged: the reader as Rust code, and the shipped image |
 //! | [`preempt`] | how is a reader or a writer interrupted at a chosen access |
+//! | [`campaign`] | how are very many scenarios run, and what is done with one that goes wrong |
+//! | [`minimise`] | how does a long scenario that goes wrong become a short one |
+//! | [`bytes`] | what do any bytes at all do to a reader |
 //! | [`report`] | what has a run come to, and what has it never |
 //! | [`demo`] | how do many threads verify each read of an image that a machine drives |
 //!
 //! What is due is computed by the package `oracle`; its rules are in `docs/oracle.md`.
 
 mod bare;
+pub mod bytes;
+pub mod campaign;
 pub mod demo;
 pub mod expect;
 pub mod generate;
 mod judge;
+pub mod minimise;
 pub mod preempt;
 pub mod report;
 pub mod rng;

@@ -5,22 +5,45 @@
 /// It passes the usual test batteries, has no bad seeds, and a stream for each episode of a run is
 /// one more mixing; statistical quality beyond that buys a fuzzer nothing.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    script: std::vec::IntoIter<u64>,
+}
 
 impl Rng {
     /// The numbers of `seed`, in the stream `stream`.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
-        let mut rng = Self(seed);
-        Self(rng.next() ^ Self(stream.wrapping_mul(0xd6e8_feb8_6659_fd93)).next())
+        let mut rng = Self { state: seed, script: Vec::new().into_iter() };
+        let seed = rng.next();
+        rng.state = stream.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        rng.state = seed ^ rng.next();
+        rng
+    }
+
+    /// First the numbers that stand in `bytes`, then those of seed 0: so a fuzzer that is guided by
+    /// coverage decides what is drawn, as far as its input reaches.
+    #[must_use]
+    pub fn scripted(bytes: &[u8]) -> Self {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            // Ranges are drawn from the high bits of a word, so the first byte becomes the highest.
+            u64::from_be_bytes(word)
+        };
+        let script: Vec<u64> = bytes.chunks(4).map(word).collect();
+        Self { script: script.into_iter(), ..Self::new(0, 0) }
     }
 
     /// The next 64 bits.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "an endless iterator of words is no iterator")]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
+        if let Some(word) = self.script.next() {
+            return word;
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.state;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^ (word >> 31)

@@ -33,7 +33,7 @@ pub struct Outcome {
 
 struct Place<C: Cells> {
     writer: Writer<'static, C>,
-    subject: Rc<Subject<C>>,
+    subject: Rc<Subject<'static, C>>,
 }
 
 impl Stage {

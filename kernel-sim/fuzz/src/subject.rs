@@ -10,7 +10,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
 
-use datapage::protocol::Cells;
+use datapage::layout::DATA_BYTES;
+use datapage::protocol::{Cells, Native};
 use datapage::{ClockMode, Features, Page};
 use kernel_sim::functions::Functions;
 use kernel_sim::map::MappedImage;
@@ -59,14 +60,14 @@ impl Answer {
 
 /// A reader of a page with a counter that the test moves.
 #[derive(Debug)]
-pub enum Subject<C: Cells> {
+pub enum Subject<'p, C: Cells> {
     /// The reader as Rust code.
-    Code(Code<C>),
+    Code(Code<'p, C>),
     /// The shipped image.
-    Image(Image<'static>),
+    Image(Image<'p>),
 }
 
-impl<C: Cells> Subject<C> {
+impl<C: Cells> Subject<'_, C> {
     /// Makes a call.
     #[inline]
     pub fn call(&self, call: Call) -> Answer {
@@ -89,14 +90,14 @@ impl<C: Cells> Subject<C> {
 const ENOSYS: i64 = 38;
 
 /// The reader as Rust code.
-pub struct Code<C: Cells> {
-    page: &'static Page<C>,
+pub struct Code<'p, C: Cells> {
+    page: &'p Page<C>,
     counter: Cell<u64>,
     /// Arguments of the last fallback.
     asked: Cell<Option<(vdso::Call, [usize; 3])>>,
 }
 
-impl<C: Cells> std::fmt::Debug for Code<C> {
+impl<C: Cells> std::fmt::Debug for Code<'_, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Code at counter {:#x}", self.counter.get())
     }
@@ -120,7 +121,7 @@ impl Kernel {
     }
 }
 
-impl<C: Cells> Platform for Code<C> {
+impl<C: Cells> Platform for Code<'_, C> {
     type Cells = C;
 
     #[inline]
@@ -155,10 +156,10 @@ pub fn is_readable(mode: ClockMode) -> bool {
     [ClockMode::COUNTER, ClockMode::RDTSCP, ClockMode::COUNTER_64BIT_ONLY].contains(&mode)
 }
 
-impl<C: Cells> Code<C> {
+impl<'p, C: Cells> Code<'p, C> {
     /// A reader of `page`.
     #[must_use]
-    pub fn new(page: &'static Page<C>) -> Self {
+    pub fn new(page: &'p Page<C>) -> Self {
         Self { page, counter: Cell::new(0), asked: Cell::new(None) }
     }
 
@@ -193,6 +194,22 @@ impl<C: Cells> Code<C> {
         };
         memory.answer(call, returned)
     }
+}
+
+/// Calls `judge` with a reader of a page that holds `bytes`, in this machine's byte order.
+///
+/// # Errors
+/// What `judge` returns.
+pub fn on_bytes<E>(
+    bytes: &[u8; DATA_BYTES],
+    counter: u64,
+    judge: impl FnOnce(&Subject<'_, Native>) -> Result<(), E>,
+) -> Result<(), E> {
+    // SAFETY: a page is as many bytes, made of atomic words, for which every pattern is a value.
+    let page = unsafe { std::mem::transmute_copy::<[u8; DATA_BYTES], Page>(bytes) };
+    let code = Code::new(&page);
+    code.set_counter(counter);
+    judge(&Subject::Code(code))
 }
 
 /// The shipped image, in a mapping of its own, built never to enter the host's kernel.

@@ -19,12 +19,12 @@ use crate::subject::{Answer, Call, Subject};
 
 /// A page, what writes it, and what reads it.
 pub(crate) struct World<C: Cells> {
-    subject: Rc<Subject<C>>,
+    subject: Rc<Subject<'static, C>>,
     state: Rc<RefCell<State<C>>>,
 }
 
 struct State<C: Cells> {
-    subject: Rc<Subject<C>>,
+    subject: Rc<Subject<'static, C>>,
     page: &'static Page<C>,
     kernel: Kernel<C>,
     counts: Counts,
@@ -59,7 +59,7 @@ impl<C: Cells> World<C> {
     pub(crate) fn new(
         setup: &Setup,
         writer: Writer<'static, C>,
-        subject: Rc<Subject<C>>,
+        subject: Rc<Subject<'static, C>>,
     ) -> Result<Self, Unusable> {
         let page = writer.page();
         let is_image = matches!(*subject, Subject::Image(_));

@@ -129,18 +129,17 @@ impl State {
             Event::Set { now, secs, nanos } => {
                 running?;
                 let to = i128::from(secs) * NANOS + i128::from(nanos);
-                Ok(set(self.forward(now).into_iter().map(|state| (state, to))))
+                let states = self.settled(now).into_iter();
+                Ok(states.map(|state| state.set_wall(to)).collect())
             }
             Event::Inject { now, nanos } => {
                 running?;
-                let states = self.forward(now).into_iter().flat_map(Self::by_nanosecond);
-                let moved: Vec<_> = states
-                    .map(|state| (state, state.monotonic_floor() + state.wall + nanos))
-                    .collect();
-                if moved.iter().any(|(_, to)| !DATES.contains(to)) {
+                let to = |state: &Self| state.monotonic_floor() + state.wall + nanos;
+                let states = self.settled(now);
+                if states.iter().any(|state| !DATES.contains(&to(state))) {
                     return Err(Refused);
                 }
-                Ok(set(moved.into_iter()))
+                Ok(states.into_iter().map(|state| state.set_wall(to(&state))).collect())
             }
             Event::Frequency { now, scaled_ppm } => {
                 self.disciplined(now, |ntp| ntp.frequency = scaled_ppm)
@@ -262,10 +261,8 @@ impl State {
         if second == self.second {
             return self;
         }
-        let before = self.second;
         self.second = second;
         if let Leap::Due { seconds, at } = self.leap
-            && before < at
             && at <= second
         {
             self.wall -= i128::from(seconds) * NANOS;
@@ -283,6 +280,16 @@ impl State {
             (_, Leap::Made) => Leap::Made,
             _ => Leap::Due { seconds, at: leap_after(self.second, seconds) },
         };
+    }
+
+    /// Before a set: corrections of the clock as it was are void, and a change of rate that follows
+    /// from that has moved the clocks already. By nanosecond.
+    fn settled(self, now: u64) -> Vec<Self> {
+        let mut states = self.forward(now);
+        for state in &mut states {
+            state.ntp.clear();
+        }
+        steered(states).into_iter().flat_map(Self::by_nanosecond).collect()
     }
 
     /// REALTIME is set to `to` nanoseconds where the last update was.
@@ -497,16 +504,6 @@ fn steered(states: Vec<State>) -> Vec<State> {
         state.with_second()
     };
     states.into_iter().flat_map(steer).collect()
-}
-
-/// REALTIME is set, in each state to what stands beside it.
-fn set(states: impl Iterator<Item = (State, i128)>) -> Vec<State> {
-    let one = |(mut state, to): (State, i128)| {
-        state.ntp.clear();
-        let states = steered(vec![state]).into_iter().flat_map(State::by_nanosecond);
-        states.map(move |state| state.set_wall(to))
-    };
-    states.flat_map(one).collect()
 }
 
 /// The second at whose beginning a leap second is due, if REALTIME shows `second` now.

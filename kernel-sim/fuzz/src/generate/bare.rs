@@ -10,7 +10,6 @@
 use datapage::{ClockId, ClockMode, Instant, PageValues, Scale};
 use kernel_sim::machine::Event;
 
-use super::EPISODE;
 use crate::rng::Rng;
 use crate::scenario::{Reader, Scenario, Setup, Step, Which};
 use crate::subject::Call;
@@ -20,11 +19,13 @@ const IDS: [i32; 7] = [0, 1, 4, 5, 6, 7, 11];
 /// page of instants.
 const MODES: [i32; 12] = [1, 1, 1, 0x100, 0x100, 0x101, 0, 2, 3, 0x102, 0x103, -1];
 
-pub(super) fn scenario(rng: &mut Rng, reader: Reader) -> Scenario {
+pub(super) fn scenario(mut rng: Rng, reader: Reader, updates: u64) -> Scenario {
+    let rng = &mut rng;
     let mut steps = Vec::new();
     // Half of the updates differ in little from the one before, as on a machine.
     let mut values = values(rng);
-    for _ in 0..EPISODE {
+    // A few more than are wanted: some are refused.
+    for _ in 0..updates + updates / 32 {
         if rng.one_in(2) {
             values = self::values(rng);
         } else {

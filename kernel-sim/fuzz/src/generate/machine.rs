@@ -11,7 +11,6 @@ use kernel_sim::machine::event::{Event, Leap, Sleep};
 use kernel_sim::machine::hardware::Oscillator;
 use kernel_sim::machine::setup::{CounterSetup, Setup as Machine};
 
-use super::EPISODE;
 use crate::rng::Rng;
 use crate::scenario::{Reader, Scenario, Setup, Step, Which};
 use crate::subject::Call;
@@ -47,10 +46,11 @@ const DATES: [i64; 9] = [
     -9_223_300_000, // 1677
 ];
 
-pub(super) fn scenario(rng: &mut Rng, reader: Reader) -> Scenario {
-    let machine = machine(rng);
-    let mut writer = Writer::new(rng.clone(), machine.clone(), reader);
-    while writer.updates < EPISODE {
+pub(super) fn scenario(mut rng: Rng, reader: Reader, updates: u64) -> Scenario {
+    let machine = machine(&mut rng);
+    let mut writer = Writer::new(rng, machine.clone(), reader);
+    // A few more than are wanted: some are refused, some only move counters.
+    while writer.updates < updates + updates / 8 {
         writer.step();
     }
     let steps = writer.steps;
