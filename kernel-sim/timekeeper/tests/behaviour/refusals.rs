@@ -163,6 +163,28 @@ fn offsets_timezones_and_rates_beyond_their_limits_are_refused() {
 }
 
 #[test]
+fn each_limit_is_the_last_value_that_is_legal() {
+    let mut world = World::new(tsc(), 0);
+    let mut legal = |change: &dyn Fn(&mut Timekeeper, i64) -> Result<(), Error>| {
+        for sign in [1, -1] {
+            assert_eq!(world.clocks.update(|clocks| change(clocks, sign)), Ok(()));
+        }
+    };
+    legal(&|clocks, sign| {
+        let minutes_west = 900 * sign as i32;
+        clocks.set_timezone(TimeZone { minutes_west, dst_time: i32::MIN })
+    });
+    legal(&|clocks, sign| clocks.set_tai_offset(100_000 * sign as i32));
+    legal(&|clocks, sign| clocks.set_frequency(NOW, 32_768_000 * sign));
+    legal(&|clocks, sign| clocks.set_tick_length(NOW, (10_000 + 1_000 * sign) as u32));
+    legal(&|clocks, sign| clocks.adjust_phase(NOW, 500_000_000 * sign, 10, Loop::Phase));
+    legal(&|clocks, sign| clocks.slew(NOW, 2_147_000_000_000 * sign));
+    legal(&|clocks, sign| clocks.set_tick_rate(if sign > 0 { 10_000 } else { 1 }));
+    legal(&|clocks, sign| clocks.set_publication_delay(if sign > 0 { 100_000_000 } else { 0 }));
+    legal(&|clocks, _| clocks.inject_sleep(NOW, time(0, 0)));
+}
+
+#[test]
 fn a_machine_that_is_awake_is_not_resumed() {
     refused(|clocks| clocks.resume(NOW, None), Error::NotSuspended, "not suspended");
 }
