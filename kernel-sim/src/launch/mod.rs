@@ -19,7 +19,7 @@
 //! | `arrange.rs` | who starts whom, in which order |
 //! | `supervise.rs` | what does the command do while the program runs |
 //! | `tracer.rs` | how are programs followed over fork and exec |
-//! | `swap.rs`, `auxv.rs` | how is one program put on the image |
+//! | `swap.rs`, `handover.rs`, `auxv.rs` | how is one program put on the image |
 //! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
 //! | `calls.rs` | which system calls are counted |
 //! | `letters.rs` | what does the tracer tell the command |
@@ -31,6 +31,7 @@ mod auxv;
 mod background;
 mod calls;
 mod command;
+mod handover;
 mod inject;
 mod letters;
 mod output;

@@ -2,23 +2,16 @@
 //!
 //! The program gets the memory of the page and the image, the auxiliary vector says where the image
 //! is, and the kernel's own vDSO is unmapped. Nothing is traced for time after that.
-//!
-//! The descriptor travels over a pair of sockets that the program makes: the launcher takes one end
-//! with `pidfd_getfd(2)` and sends through it. It needs no path, so it works in another mount,
-//! process or network namespace, and no process of ours has to let others look into it (opening
-//! `/proc/PID/fd/N` of the launcher would need just that).
 
 use std::fs;
 use std::io;
-use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
-use libc::{cmsghdr, iovec, msghdr, pid_t};
+use libc::pid_t;
 use linker::Image;
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::launch::auxv::{self, VdsoEntry};
+use crate::launch::handover::{Scratch, receive_with_room};
 use crate::launch::inject::{InjectError, Injection};
 use crate::launch::ptrace::{Stopped, read_memory, write_memory};
 
@@ -72,10 +65,6 @@ pub(crate) struct Leftovers {
 /// Code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
 const USER_CS: u64 = 0x33;
 
-/// Bytes below the stack pointer that calls are given to read and write. The kernel maps 128 KiB
-/// there at exec.
-const SCRATCH: u16 = 4096;
-
 /// The `syscall` instruction.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -92,11 +81,7 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
     let old = mappings_of_vdso(pid).map_err(memory("reading its mappings"))?;
     let instruction = find_instruction(pid, entry.base)?;
     let mut injection = Injection::begin(thread, instruction)?;
-    let scratch = Scratch {
-        pid,
-        // Below the red zone, on a boundary that suits every structure.
-        base: (registers.rsp - u64::from(SCRATCH)) & !63,
-    };
+    let scratch = Scratch::below(pid, registers.rsp);
     let done = place(&mut injection, &scratch, replacement, entry, &old);
     if let Err(SwapError::Inject(InjectError::Gone { .. })) = done {
         return done;
@@ -116,9 +101,9 @@ fn place(
     old: &[(u64, u64)],
 ) -> Result<Leftovers, SwapError> {
     let image = replacement.image;
-    let file = receive_with_room(injection, scratch, replacement.memory)?;
-    let base = map(injection, image, file);
-    injection.call("close", libc::SYS_close, [file, 0, 0, 0, 0, 0])?;
+    let received = receive_with_room(injection, scratch, replacement.memory)?;
+    let base = map(injection, image, received.file);
+    received.close(injection)?;
     let base = base?;
     let written = write_memory(scratch.pid, entry.slot, &base.to_ne_bytes());
     written.map_err(memory("changing its auxiliary vector"))?;
@@ -167,167 +152,9 @@ fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, Injec
     }
 }
 
-fn flags(bits: i32) -> u64 {
+/// Bits as a system call's argument.
+pub(crate) fn flags(bits: i32) -> u64 {
     u64::from(bits.cast_unsigned())
-}
-
-/// Memory on the program's stack that injected calls read and write.
-struct Scratch {
-    pid: pid_t,
-    base: u64,
-}
-
-/// What `recvmsg` needs, in one piece.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Letter {
-    ends: [i32; 2],
-    header: msghdr,
-    vector: iovec,
-    control: cmsghdr,
-    descriptor: [i32; 2],
-    byte: u64,
-}
-
-impl Scratch {
-    fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), SwapError> {
-        let written = write_memory(self.pid, self.base + offset as u64, bytes);
-        written.map_err(memory("writing its stack"))
-    }
-
-    fn read<const N: usize>(&self, offset: usize) -> Result<[u8; N], SwapError> {
-        let mut bytes = [0; N];
-        let read = read_memory(self.pid, self.base + offset as u64, &mut bytes);
-        read.map_err(memory("reading its stack"))?;
-        Ok(bytes)
-    }
-
-    fn clean(&self) -> io::Result<()> {
-        write_memory(self.pid, self.base, &[0; SCRATCH as usize / 2])
-    }
-}
-
-/// [`receive`], with a higher limit where the program has no room for three more descriptors.
-fn receive_with_room(
-    injection: &mut Injection,
-    scratch: &Scratch,
-    descriptor: BorrowedFd<'_>,
-) -> Result<u64, SwapError> {
-    match receive(injection, scratch, descriptor) {
-        Err(SwapError::Inject(InjectError::Call { source: Errno::EMFILE, .. })) => {}
-        other => return other,
-    }
-    let limit = |new: Option<libc::rlimit>| set_descriptor_limit(scratch.pid, new);
-    let before = limit(None).map_err(memory("reading its limit of descriptors"))?;
-    let wanted = before.rlim_cur.saturating_add(ROOM);
-    // Its own hard limit is enough, or the launcher is root.
-    let raised = libc::rlimit { rlim_cur: wanted, rlim_max: before.rlim_max.max(wanted) };
-    limit(Some(raised))
-        .map_err(memory("raising its limit of descriptors, which it has used up"))?;
-    let received = receive(injection, scratch, descriptor);
-    // What is open stays open under a lower limit, and is closed before the program runs.
-    limit(Some(before)).map_err(memory("setting back its limit of descriptors"))?;
-    received
-}
-
-/// Descriptors that a program needs while it is put on the image.
-const ROOM: u64 = 3;
-
-/// Sets a program's limit of descriptors, and returns what it was.
-fn set_descriptor_limit(pid: pid_t, new: Option<libc::rlimit>) -> io::Result<libc::rlimit> {
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `new` is null or a live limit, `before` is live.
-    let answer = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, new, &raw mut before) };
-    Errno::result(answer)?;
-    Ok(before)
-}
-
-/// Gives the program the descriptor; returns its number there.
-fn receive(
-    injection: &mut Injection,
-    scratch: &Scratch,
-    descriptor: BorrowedFd<'_>,
-) -> Result<u64, SwapError> {
-    let pair =
-        [flags(libc::AF_UNIX), flags(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), 0, scratch.base, 0, 0];
-    injection.call("socketpair", libc::SYS_socketpair, pair)?;
-    let ends = scratch.read::<8>(0)?;
-    let ends = u64::from_ne_bytes(ends);
-    let (near, far) = (ends & 0xffff_ffff, ends >> 32);
-    let received = send(scratch.pid, far, descriptor)
-        .map_err(memory("sending it the page"))
-        .and_then(|()| receive_from(injection, scratch, near));
-    for end in [near, far] {
-        injection.call("close", libc::SYS_close, [end, 0, 0, 0, 0, 0])?;
-    }
-    received
-}
-
-fn receive_from(
-    injection: &mut Injection,
-    scratch: &Scratch,
-    socket: u64,
-) -> Result<u64, SwapError> {
-    let at = |offset: usize| scratch.base + offset as u64;
-    // A message header of numbers: its pointers are addresses in the program.
-    let control = offset_of!(Letter, control);
-    let mut header = [0_u8; size_of::<msghdr>()];
-    let mut put = |offset: usize, value: u64| {
-        if let Some(field) = header.get_mut(offset..offset + 8) {
-            field.copy_from_slice(&value.to_ne_bytes());
-        }
-    };
-    put(offset_of!(msghdr, msg_iov), at(offset_of!(Letter, vector)));
-    put(offset_of!(msghdr, msg_iovlen), 1);
-    put(offset_of!(msghdr, msg_control), at(control));
-    let room = size_of::<cmsghdr>() + size_of::<[i32; 2]>();
-    put(offset_of!(msghdr, msg_controllen), room as u64);
-    scratch.write(offset_of!(Letter, header), &header)?;
-    let mut vector = at(offset_of!(Letter, byte)).to_ne_bytes().to_vec();
-    vector.extend(1_u64.to_ne_bytes());
-    scratch.write(offset_of!(Letter, vector), &vector)?;
-    let receive = [
-        socket,
-        at(offset_of!(Letter, header)),
-        flags(libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT),
-        0,
-        0,
-        0,
-    ];
-    injection.call("recvmsg", libc::SYS_recvmsg, receive)?;
-    let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
-    let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
-    if u64::from_ne_bytes(length?) == 0 {
-        // The kernel drops a descriptor for which the table has no room.
-        return Err(SwapError::Inject(InjectError::Call {
-            name: "recvmsg",
-            source: Errno::EMFILE,
-        }));
-    }
-    Ok(u64::from(u32::from_ne_bytes(number)))
-}
-
-/// Sends the descriptor through the program's socket `end`.
-fn send(pid: pid_t, end: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: opens a descriptor of a process; plain numbers.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let process = owned(process)?;
-    // SAFETY: duplicates a descriptor of that process; plain numbers.
-    let socket = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), end, 0) };
-    let socket = owned(socket)?;
-    let message = [io::IoSlice::new(&[0])];
-    let descriptors = [descriptor.as_raw_fd()];
-    let control = [ControlMessage::ScmRights(&descriptors)];
-    sendmsg::<()>(socket.as_fd().as_raw_fd(), &message, &control, MsgFlags::MSG_DONTWAIT, None)?;
-    Ok(())
-}
-
-fn owned(answer: i64) -> io::Result<OwnedFd> {
-    let number = Errno::result(answer)?;
-    let number = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
-    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Makes the kernel's copy of the auxiliary vector say the same as the program's.
@@ -386,18 +213,25 @@ fn layout_of(pid: pid_t) -> io::Result<[u64; 11]> {
     ])
 }
 
-/// Where the kernel mapped its vDSO and the pages that belong to it.
+/// Where the kernel mapped its vDSO and the pages that belong to it; neighbours are one range.
 fn mappings_of_vdso(pid: pid_t) -> io::Result<Vec<(u64, u64)>> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    Ok(maps
-        .lines()
-        .filter(|line| line.ends_with("[vdso]") || line.contains("[vvar"))
-        .filter_map(|line| {
-            let (start, end) = line.split(' ').next()?.split_once('-')?;
-            let address = |text| u64::from_str_radix(text, 16).ok();
-            Some((address(start)?, address(end)?))
-        })
-        .collect())
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for line in maps.lines() {
+        if !line.ends_with("[vdso]") && !line.contains("[vvar") {
+            continue;
+        }
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        let Some((Some(start), Some(end))) = range.map(|(a, b)| (address(a), address(b))) else {
+            continue;
+        };
+        match ranges.last_mut() {
+            Some((_, last)) if *last == start => *last = end,
+            _ => ranges.push((start, end)),
+        }
+    }
+    Ok(ranges)
 }
 
 /// A `syscall` instruction in the kernel's vDSO of the program.
@@ -414,6 +248,7 @@ fn find_instruction(pid: pid_t, base: u64) -> Result<u64, SwapError> {
     Err(SwapError::NoInstruction { base })
 }
 
-fn memory<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> SwapError {
+/// Says at which step a program's memory failed.
+pub(crate) fn memory<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> SwapError {
     move |error| SwapError::Memory { step, source: error.into() }
 }

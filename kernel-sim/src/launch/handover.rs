@@ -1,0 +1,221 @@
+//! How a program gets the descriptor of the memory that it maps.
+//!
+//! The descriptor travels over a pair of sockets that the program makes: the launcher takes one end
+//! with `pidfd_getfd(2)` and sends through it. It needs no path, so it works in another mount,
+//! process or network namespace, and no process of ours has to let others look into it (opening
+//! `/proc/PID/fd/N` of the launcher would need just that).
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{cmsghdr, iovec, msghdr, pid_t};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+use crate::launch::inject::{InjectError, Injection};
+use crate::launch::ptrace::{read_memory, write_memory};
+use crate::launch::swap::{SwapError, flags, memory};
+
+/// Bytes below the stack pointer that calls are given to read and write. The kernel maps 128 KiB
+/// there at exec.
+const SCRATCH: u16 = 4096;
+
+/// Memory on the program's stack that injected calls read and write.
+pub(crate) struct Scratch {
+    pub(crate) pid: pid_t,
+    pub(crate) base: u64,
+}
+
+/// What `recvmsg` needs, in one piece.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Letter {
+    ends: [i32; 2],
+    header: msghdr,
+    vector: iovec,
+    control: cmsghdr,
+    descriptor: [i32; 2],
+    byte: u64,
+}
+
+impl Scratch {
+    /// Below a stack pointer and its red zone, on a boundary that suits every structure.
+    pub(crate) fn below(pid: pid_t, stack_pointer: u64) -> Self {
+        Self { pid, base: (stack_pointer - u64::from(SCRATCH)) & !63 }
+    }
+
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), SwapError> {
+        let written = write_memory(self.pid, self.base + offset as u64, bytes);
+        written.map_err(memory("writing its stack"))
+    }
+
+    fn read<const N: usize>(&self, offset: usize) -> Result<[u8; N], SwapError> {
+        let mut bytes = [0; N];
+        let read = read_memory(self.pid, self.base + offset as u64, &mut bytes);
+        read.map_err(memory("reading its stack"))?;
+        Ok(bytes)
+    }
+
+    /// Leaves it as the kernel made it.
+    pub(crate) fn clean(&self) -> io::Result<()> {
+        write_memory(self.pid, self.base, &[0; SCRATCH as usize / 2])
+    }
+}
+
+/// [`receive`], with a higher limit where the program has no room for three more descriptors.
+pub(crate) fn receive_with_room(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    descriptor: BorrowedFd<'_>,
+) -> Result<Received, SwapError> {
+    match receive(injection, scratch, descriptor) {
+        Err(SwapError::Inject(InjectError::Call { source: Errno::EMFILE, .. })) => {}
+        other => return other,
+    }
+    let limit = |new: Option<libc::rlimit>| set_descriptor_limit(scratch.pid, new);
+    let before = limit(None).map_err(memory("reading its limit of descriptors"))?;
+    let wanted = before.rlim_cur.saturating_add(ROOM);
+    // Its own hard limit is enough, or the launcher is root.
+    let raised = libc::rlimit { rlim_cur: wanted, rlim_max: before.rlim_max.max(wanted) };
+    limit(Some(raised))
+        .map_err(memory("raising its limit of descriptors, which it has used up"))?;
+    let received = receive(injection, scratch, descriptor);
+    // What is open stays open under a lower limit, and is closed before the program runs.
+    limit(Some(before)).map_err(memory("setting back its limit of descriptors"))?;
+    received
+}
+
+/// Descriptors that a program needs while it is put on the image.
+const ROOM: u64 = 3;
+
+/// Sets a program's limit of descriptors, and returns what it was.
+fn set_descriptor_limit(pid: pid_t, new: Option<libc::rlimit>) -> io::Result<libc::rlimit> {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `new` is null or a live limit, `before` is live.
+    let answer = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, new, &raw mut before) };
+    Errno::result(answer)?;
+    Ok(before)
+}
+
+/// Descriptors that a program has while it is put on the image.
+pub(crate) struct Received {
+    /// The memory.
+    pub(crate) file: u64,
+    /// The pair of sockets over which it came.
+    ends: [u64; 2],
+}
+
+impl Received {
+    /// Closes them, in one call where they lie side by side: each call that a program makes for us
+    /// costs it two switches of context.
+    pub(crate) fn close(&self, injection: &mut Injection) -> Result<(), InjectError> {
+        let [near, far] = self.ends;
+        if far == near + 1 && self.file == far + 1 {
+            let range = [near, self.file, 0, 0, 0, 0];
+            // Unknown before Linux 5.9.
+            if injection.call("close_range", libc::SYS_close_range, range).is_ok() {
+                return Ok(());
+            }
+        }
+        for descriptor in [near, far, self.file] {
+            close(injection, descriptor)?;
+        }
+        Ok(())
+    }
+}
+
+fn close(injection: &mut Injection, descriptor: u64) -> Result<(), InjectError> {
+    injection.call("close", libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Gives the program the descriptor.
+fn receive(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    descriptor: BorrowedFd<'_>,
+) -> Result<Received, SwapError> {
+    let kind = flags(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC);
+    let pair = [flags(libc::AF_UNIX), kind, 0, scratch.base, 0, 0];
+    injection.call("socketpair", libc::SYS_socketpair, pair)?;
+    let ends = u64::from_ne_bytes(scratch.read::<8>(0)?);
+    let (near, far) = (ends & 0xffff_ffff, ends >> 32);
+    let received = send(scratch.pid, far, descriptor)
+        .map_err(memory("sending it the page"))
+        .and_then(|()| receive_from(injection, scratch, near));
+    match received {
+        Ok(file) => Ok(Received { file, ends: [near, far] }),
+        Err(error) => {
+            close(injection, near)?;
+            close(injection, far)?;
+            Err(error)
+        }
+    }
+}
+
+fn receive_from(
+    injection: &mut Injection,
+    scratch: &Scratch,
+    socket: u64,
+) -> Result<u64, SwapError> {
+    let at = |offset: usize| scratch.base + offset as u64;
+    // A message header of numbers: its pointers are addresses in the program.
+    let control = offset_of!(Letter, control);
+    let mut header = [0_u8; size_of::<msghdr>()];
+    let mut put = |offset: usize, value: u64| {
+        if let Some(field) = header.get_mut(offset..offset + 8) {
+            field.copy_from_slice(&value.to_ne_bytes());
+        }
+    };
+    put(offset_of!(msghdr, msg_iov), at(offset_of!(Letter, vector)));
+    put(offset_of!(msghdr, msg_iovlen), 1);
+    put(offset_of!(msghdr, msg_control), at(control));
+    let room = size_of::<cmsghdr>() + size_of::<[i32; 2]>();
+    put(offset_of!(msghdr, msg_controllen), room as u64);
+    scratch.write(offset_of!(Letter, header), &header)?;
+    let mut vector = at(offset_of!(Letter, byte)).to_ne_bytes().to_vec();
+    vector.extend(1_u64.to_ne_bytes());
+    scratch.write(offset_of!(Letter, vector), &vector)?;
+    let receive = [
+        socket,
+        at(offset_of!(Letter, header)),
+        flags(libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT),
+        0,
+        0,
+        0,
+    ];
+    injection.call("recvmsg", libc::SYS_recvmsg, receive)?;
+    let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
+    let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
+    if u64::from_ne_bytes(length?) == 0 {
+        // The kernel drops a descriptor for which the table has no room.
+        return Err(SwapError::Inject(InjectError::Call {
+            name: "recvmsg",
+            source: Errno::EMFILE,
+        }));
+    }
+    Ok(u64::from(u32::from_ne_bytes(number)))
+}
+
+/// Sends the descriptor through the program's socket `end`.
+fn send(pid: pid_t, end: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: opens a descriptor of a process; plain numbers.
+    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let process = owned(process)?;
+    // SAFETY: duplicates a descriptor of that process; plain numbers.
+    let socket = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), end, 0) };
+    let socket = owned(socket)?;
+    let message = [io::IoSlice::new(&[0])];
+    let descriptors = [descriptor.as_raw_fd()];
+    let control = [ControlMessage::ScmRights(&descriptors)];
+    sendmsg::<()>(socket.as_fd().as_raw_fd(), &message, &control, MsgFlags::MSG_DONTWAIT, None)?;
+    Ok(())
+}
+
+fn owned(answer: i64) -> io::Result<OwnedFd> {
+    let number = Errno::result(answer)?;
+    let number = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
+    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
