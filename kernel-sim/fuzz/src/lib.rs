@@ -12,6 +12,7 @@
 //! | [`bytes`] | what do any bytes at all do to a reader |
 //! | [`report`] | what has a run come to, and what has it never |
 //! | [`demo`] | how do many threads verify each read of an image that a machine drives |
+//! | [`soak`] | and of one that runs by this machine's own counter |
 //!
 //! What is due is computed by the package `oracle`; its rules are in `docs/oracle.md`.
 
@@ -29,6 +30,7 @@ pub mod rng;
 pub mod run;
 pub mod scenario;
 mod simulated;
+pub mod soak;
 pub mod subject;
 mod world;
 

@@ -75,6 +75,9 @@ pub struct Machine<'p, C: Cells> {
 /// Names for counters, since a clocksource wants one.
 const NAMES: [&str; 4] = ["counter0", "counter1", "counter2", "counter3"];
 
+/// The largest frequency correction that a kernel accepts, in 2^-16 ppm.
+pub const MAX_SCALED_PPM: i64 = timekeeper::ntp::MAX_FREQUENCY;
+
 /// Ticks that find the counter behind before the kernel gives up and goes on from where it is.
 ///
 /// One such tick may be another CPU's skew. Three in a row mean that the counter itself was moved.
