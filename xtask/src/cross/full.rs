@@ -35,6 +35,8 @@ pub(crate) fn check(machine: &Machine) -> Result<String> {
         .env("RUSTC", RUSTC)
         .env("RUSTC_BOOTSTRAP", "1")
         .env(variable("LINKER"), machine.gcc)
+        // For the assembly of a dependency.
+        .env(format!("CC_{}", triple.replace('-', "_")), machine.gcc)
         .env(variable("RUNNER"), runner)
         .stdin(Stdio::null())
         .output()
