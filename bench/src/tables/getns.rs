@@ -2,8 +2,8 @@
 //! converts, or a register.
 //!
 //! The two programs that this reproduces ran one after the other, each for as long as it took.
-//! Here the loops take turns of a hundred thousand calls, and the seconds are those of all turns
-//! at the median turn: the sum would belong to whoever interrupted most.
+//! Here the loops take short turns, and the seconds are those of all turns at the median turn: the
+//! sum would belong to whoever interrupted most.
 
 use std::fmt::Write as _;
 
@@ -17,8 +17,10 @@ use crate::rounds::Plan;
 use crate::statistics;
 use crate::subject::{self, Subject};
 
-/// Calls of a turn.
-const TURN: u32 = 100_000;
+/// Calls of a turn: short against a time slice.
+const TURN: u32 = 2_000;
+/// Turns between two publications, far less than a second.
+const TURNS_PER_TICK: usize = 100;
 
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let calls: u64 = match bench.effort {
@@ -50,7 +52,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let mut text = format!("{calls} calls\n\n");
     for (name, seconds) in names.iter().zip(&seconds) {
         let _ = match &**name {
-            "getns" => writeln!(text, "getns: {seconds:.2} secs ({faster:.1}% faster)"),
+            "getns" => writeln!(text, "getns: {seconds:.2} secs ({})", in_words(faster)),
             name => writeln!(text, "{name}: {seconds:.2} secs"),
         };
     }
@@ -77,13 +79,20 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     }
 }
 
+/// What the two programs' author wrote in brackets.
+fn in_words(percent: f64) -> String {
+    if percent < 0.0 { format!("{:.1}% slower", -percent) } else { format!("{percent:.1}% faster") }
+}
+
 /// Runs each loop for a number of turns, interleaved; the seconds of each at its median turn.
 fn take_turns(bench: &Bench<'_, '_>, loops: &mut [Subject<'_>], turns: usize) -> Vec<f64> {
     let mut cycles = vec![Vec::with_capacity(turns); loops.len()];
     let names: Vec<&str> = loops.iter().map(Subject::name).collect();
     bench.progress.begin(&names.join(", "), turns);
     for turn in 0..turns {
-        bench.setup.tick();
+        if turn % TURNS_PER_TICK == 0 {
+            bench.setup.tick();
+        }
         for step in 0..loops.len() {
             let index = (step + turn) % loops.len();
             cycles[index].push(loops[index].sample(TURN));
@@ -96,7 +105,7 @@ fn take_turns(bench: &Bench<'_, '_>, loops: &mut [Subject<'_>], turns: usize) ->
     cycles.into_iter().map(seconds).collect()
 }
 
-/// A turn takes milliseconds, in which much can happen; the ratio of short rounds is surer.
+/// The same comparison with an interval.
 fn ratio_of_short_rounds(bench: &Bench<'_, '_>) -> String {
     let ours = bench.setup.chosen().callee();
     let id = libc::CLOCK_REALTIME;
