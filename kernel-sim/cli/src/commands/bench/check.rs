@@ -94,3 +94,38 @@ fn exit_code(outcomes: &[Outcome]) -> ExitCode {
     }
     if noisy.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOISY) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench::statistics::{Estimate, Spread};
+
+    use Verdict::{Fail, Inconclusive, Pass, Reported};
+
+    fn outcome(verdict: Verdict) -> Outcome {
+        let nanos = Spread { min: 1.0, median: 1.0, p99: 1.0 };
+        Outcome {
+            name: "a".to_owned(),
+            against: "b".to_owned(),
+            nanos,
+            against_nanos: nanos,
+            ratio: Estimate { median: 1.0, low: 1.0, high: 1.0 },
+            target: Some(1.0),
+            verdict,
+            attempts: 1,
+        }
+    }
+
+    #[test]
+    fn a_broken_promise_counts_more_than_noise_and_noise_more_than_none() {
+        let code = |verdicts: &[Verdict]| {
+            let outcomes: Vec<Outcome> = verdicts.iter().map(|verdict| outcome(*verdict)).collect();
+            format!("{:?}", exit_code(&outcomes))
+        };
+        let (kept, broken) = (ExitCode::SUCCESS, ExitCode::FAILURE);
+
+        assert_eq!(code(&[Pass, Reported]), format!("{kept:?}"));
+        assert_eq!(code(&[Pass, Inconclusive]), format!("{:?}", ExitCode::from(3)));
+        assert_eq!(code(&[Inconclusive, Fail, Pass]), format!("{broken:?}"));
+    }
+}
