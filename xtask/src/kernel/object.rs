@@ -5,6 +5,7 @@
 //! are off and the object is judged by its instructions (`docs/decisions/0041`).
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,7 +35,13 @@ const EXPORTS: [&str; 4] =
 
 /// Compiles the writer of the workspace at `root`; returns an object that passed.
 pub(crate) fn compile(root: &Path, tree: &Tree) -> Result<PathBuf> {
-    let (raw, object) = (tree.own.join("writer.raw.o"), tree.own.join("writer.o"));
+    // The compiler writes the object only when cargo finds something to do, so each place of sources
+    // has a target directory of its own, and its object in it: else a fresh build of these sources
+    // would leave the object of others.
+    let name = if root == xtask::tools::root() { "cargo" } else { "cargo-mutant" };
+    let target = tree.own.join(name);
+    let (raw, object) = (target.join("writer.raw.o"), tree.own.join("writer.o"));
+    fs::create_dir_all(&target)?;
     let mut emit = std::ffi::OsString::from("--emit=obj=");
     emit.push(&raw);
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -42,7 +49,7 @@ pub(crate) fn compile(root: &Path, tree: &Tree) -> Result<PathBuf> {
         .current_dir(root)
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"))
-        .env("CARGO_TARGET_DIR", tree.own.join("cargo"))
+        .env("CARGO_TARGET_DIR", &target)
         .args(["rustc", "--quiet", "--locked", "--package", "kernel-writer", "--lib"])
         .args(["--profile", "image", "--target", TARGET, "--"])
         .arg(emit);
