@@ -58,8 +58,9 @@ pub enum KeeperError {
 /// tick refines it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// How often a look at clocks that were just set is repeated.
-const LOOKS: u32 = 10;
+/// How often a look at clocks that were just set, or that was interrupted, is repeated: half a second,
+/// because a keeper that gives up leaves coarse clocks standing.
+const LOOKS: u32 = 100;
 
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
