@@ -167,6 +167,12 @@ impl Tracer {
                  that is traced without privilege; run this command as root to run it"
             )));
         }
+        if name.contains("/valgrind") {
+            self.say(Letter::Warning(
+                "valgrind hides every vDSO from the program that it runs, which has the host's time"
+                    .into(),
+            ));
+        }
         if TRACERS.iter().any(|tracer| name.ends_with(tracer)) {
             self.say(Letter::Warning(format!(
                 "{name} traces programs itself, and a program has one tracer: use --detach for it"

@@ -191,6 +191,7 @@ pub(crate) fn valgrind_runs_with_the_hosts_time() {
     let command = Command::new("valgrind").args(["-q", "--tool=none"]).arg(unusual()).arg("show");
     let output = command.output(None).unwrap();
     assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+    assert!(warning(&output).contains("valgrind hides every vDSO"), "{output:?}");
 }
 
 pub(crate) fn two_hundred_programs_at_once_see_one_clock() {
