@@ -344,10 +344,13 @@ impl<C: Cells> Sequence<C> {
 }
 
 #[cfg(test)]
+pub(crate) mod counted;
+#[cfg(test)]
 mod model;
 
 #[cfg(test)]
 mod tests {
+    use super::counted::Counted;
     use super::*;
     use core::cell::Cell as StdCell;
 
@@ -394,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_read_is_repeated_until_stable_and_no_longer_than_the_bound() {
-        let seq = Sequence::<Native>::new(0);
+        let seq = Sequence::<Counted>::new(0);
         let left = StdCell::new(3);
         let value = seq.read(|| {
             if left.get() > 0 {
@@ -413,7 +416,7 @@ mod tests {
         });
         assert_eq!((gave_up, attempts.get()), (None, ATTEMPTS));
 
-        let dead = Sequence::<Native>::new(1);
+        let dead = Sequence::<Counted>::new(1);
         assert_eq!(dead.read(|| unreachable!("an odd page is not loaded")), None::<()>);
     }
 

@@ -201,6 +201,7 @@ fn put_timezone<C: Cells>(page: &Page<C>, timezone: TimeZone) {
 mod tests {
     use super::*;
     use crate::layout::BASES;
+    use crate::protocol::counted::Counted;
     use crate::{ClockId, ClockMode, ClockSet, Instant, PageValues, Slot, Time};
 
     fn values() -> PageValues {
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_page_left_odd_serves_nothing_until_it_was_rewritten_whole() {
-        let mut page = Page::zeroed();
+        let mut page = Page::<Counted>::of_zeros();
         let (mut writer, page) = Writer::split(&mut page);
         writer.format(Features::empty(), 4096);
         writer.publish(&values().validate().unwrap());
