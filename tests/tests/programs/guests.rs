@@ -10,6 +10,8 @@ use xtask::tools::tool;
 pub(crate) struct Guest {
     /// Its name in tests and in the table.
     pub(crate) name: &'static str,
+    /// Its name in the README.
+    pub(crate) short: Short,
     /// The tools that it needs, by their names in xtask's table.
     pub(crate) needs: &'static [&'static str],
     /// What it is built with, or is itself.
@@ -22,6 +24,39 @@ pub(crate) struct Guest {
     pub(crate) says: &'static str,
     /// Calls that it makes by its own choice, and why.
     pub(crate) own_calls: &'static [(&'static str, &'static str)],
+}
+
+/// The name of a guest where guests that found the same share a row: a family, and which of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short {
+    /// Guests of different kinds never share a row.
+    pub(crate) kind: Kind,
+    pub(crate) family: &'static str,
+    /// Nothing where the family has one member.
+    pub(crate) which: &'static str,
+}
+
+/// What a guest is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// C and C++, with the C library or the lookup that the family names.
+    C,
+    /// Another compiled language.
+    Compiled,
+    /// An interpreter, or a program of the distribution.
+    Other,
+}
+
+const fn c(family: &'static str, which: &'static str) -> Short {
+    Short { kind: Kind::C, family, which }
+}
+
+const fn compiled(family: &'static str, which: &'static str) -> Short {
+    Short { kind: Kind::Compiled, family, which }
+}
+
+const fn other(family: &'static str) -> Short {
+    Short { kind: Kind::Other, family, which: "" }
 }
 
 /// The clocks of `c/clocks.c`.
@@ -40,6 +75,7 @@ const ALL: &[&str] = &[
 /// What most guests have in common.
 const PLAIN: Guest = Guest {
     name: "",
+    short: other(""),
     needs: &[],
     version: String::new,
     make: |_| Err("no recipe".to_owned()),
@@ -60,6 +96,7 @@ const OPENSSL: &str = "key=$(mktemp) && \
 pub(crate) const GUESTS: &[Guest] = &[
     Guest {
         name: "C, glibc, dynamic",
+        short: c("glibc", "dynamic"),
         needs: &["gcc"],
         version: glibc,
         make: |shop| shop.compile("glibc", "c/clocks.c", "gcc -O2 -Wall -Wextra -o OUT SRC"),
@@ -68,6 +105,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, glibc, static",
+        short: c("glibc", "static"),
         needs: &["gcc"],
         version: glibc,
         make: |shop| shop.compile("glibc-static", "c/clocks.c", "gcc -O2 -static -o OUT SRC"),
@@ -76,6 +114,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, glibc, static-pie",
+        short: c("glibc", "static-pie"),
         needs: &["gcc"],
         version: glibc,
         make: |shop| {
@@ -86,6 +125,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, glibc, static-pie, with a heap of 1 GiB",
+        short: c("glibc", "1 GiB of heap"),
         needs: &["gcc"],
         version: glibc,
         make: |shop| shop.compile("heap", "c/heap.c", "gcc -O2 -static-pie -o OUT SRC"),
@@ -93,6 +133,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, musl, dynamic",
+        short: c("musl", "dynamic"),
         needs: &["musl"],
         version: || package("musl"),
         own_calls: MUSL,
@@ -102,6 +143,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, musl, static",
+        short: c("musl", "static"),
         needs: &["musl"],
         version: || package("musl"),
         own_calls: MUSL,
@@ -111,6 +153,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, musl, static-pie",
+        short: c("musl", "static-pie"),
         needs: &["musl"],
         version: || package("musl"),
         own_calls: MUSL,
@@ -120,6 +163,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "C, dietlibc",
+        short: c("dietlibc", ""),
         needs: &["diet"],
         version: || package("dietlibc-dev"),
         make: |shop| shop.compile("diet", "c/clocks.c", "diet gcc -O2 -o OUT SRC"),
@@ -128,6 +172,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Go, static",
+        short: compiled("Go", "static"),
         needs: &["go"],
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-static", "go/clocks.go", false, "-buildmode=exe"),
@@ -135,6 +180,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Go, cgo",
+        short: compiled("Go", "cgo"),
         needs: &["go", "gcc"],
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-cgo", "go/cgo.go", true, "-buildmode=exe"),
@@ -143,6 +189,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Go, pie",
+        short: compiled("Go", "pie"),
         needs: &["go"],
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-pie", "go/clocks.go", false, "-buildmode=pie"),
@@ -150,6 +197,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Go, current",
+        short: compiled("Go", "current"),
         needs: &["current go"],
         version: || go_version("current go"),
         make: |shop| shop.go("current go", "go-current", "go/clocks.go", false, "-buildmode=exe"),
@@ -157,12 +205,14 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Rust, std",
+        short: compiled("Rust", "std"),
         version: rustc,
         make: |shop| shop.compile("rust", "rust/clocks.rs", "rustc -O -o OUT SRC"),
         ..PLAIN
     },
     Guest {
         name: "Rust, std, crt-static",
+        short: compiled("Rust", "crt-static"),
         version: rustc,
         make: |shop| {
             let command = "rustc -O -C target-feature=+crt-static -o OUT SRC";
@@ -172,6 +222,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Rust, rustix without libc",
+        short: compiled("Rust", "rustix without libc"),
         version: || "rustix 1".to_owned(),
         make: |shop| shop.package("rust/rustix", "rustix-clocks"),
         clocks: &["realtime", "monotonic", "monotonic_raw", "realtime_coarse", "boottime"],
@@ -179,6 +230,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "parser by hand, DT_HASH",
+        short: c("parser by hand", "`DT_HASH`"),
         needs: &["gcc"],
         version: || "-".to_owned(),
         make: |shop| with(shop.compile("sysv", "c/parser.c", "gcc -O2 -o OUT SRC"), &["sysv"]),
@@ -186,6 +238,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "parser by hand, DT_GNU_HASH",
+        short: c("parser by hand", "`DT_GNU_HASH`"),
         needs: &["gcc"],
         version: || "-".to_owned(),
         make: |shop| with(shop.compile("gnu", "c/parser.c", "gcc -O2 -o OUT SRC"), &["gnu"]),
@@ -193,6 +246,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "dlopen and dlvsym",
+        short: c("`dlopen` and `dlvsym`", ""),
         needs: &["gcc"],
         version: glibc,
         make: |shop| shop.compile("dlvsym", "c/dlvsym.c", "gcc -O2 -o OUT SRC"),
@@ -201,6 +255,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "abseil's ElfMemImage",
+        short: c("abseil", ""),
         needs: &["g++", "abseil"],
         version: || package("libabsl-dev"),
         make: |shop| {
@@ -212,6 +267,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Python",
+        short: other("Python"),
         needs: &["python3"],
         version: || package("python3"),
         make: |shop| interpreted("python3", &[shop.script("scripts/clocks.py")?.into()]),
@@ -220,6 +276,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Perl",
+        short: other("Perl"),
         needs: &["perl"],
         version: || package("perl-base"),
         make: |shop| interpreted("perl", &[shop.script("scripts/clocks.pl")?.into()]),
@@ -228,6 +285,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Node.js",
+        short: other("Node.js"),
         needs: &["node"],
         version: || package("nodejs"),
         make: |shop| interpreted("node", &[shop.script("scripts/clocks.js")?.into()]),
@@ -236,6 +294,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "Java",
+        short: other("Java"),
         needs: &["java", "java runtime"],
         version: || package("openjdk-17-jre-headless"),
         make: java,
@@ -244,6 +303,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "SQLite",
+        short: other("SQLite"),
         needs: &["sqlite3"],
         version: || package("sqlite3"),
         make: |shop| {
@@ -255,6 +315,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "OpenSSL",
+        short: other("OpenSSL"),
         needs: &["openssl"],
         version: || package("openssl"),
         make: |_| Ok(["sh", "-c", OPENSSL].map(OsString::from).to_vec()),
@@ -263,6 +324,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "a shell and its children",
+        short: other("a shell and its children"),
         version: || package("coreutils"),
         make: |_| {
             let script = "date '+realtime %s.%N'; date '+realtime %s.%N' & wait; \
@@ -273,6 +335,7 @@ pub(crate) const GUESTS: &[Guest] = &[
     },
     Guest {
         name: "stress-ng --vdso",
+        short: other("`stress-ng --vdso`"),
         needs: &["stress-ng"],
         version: || package("stress-ng"),
         make: |_| {

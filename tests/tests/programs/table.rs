@@ -1,67 +1,132 @@
 //! `docs/programs.md`: which programs were seen on the image, and what was found.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
 use xtask::tools::root;
 
 use super::guests::{GUESTS, Guest};
+use super::readme;
 use super::run::Found;
 
 /// What was found, by guest.
 #[derive(Default)]
 pub(crate) struct Table {
-    rows: BTreeMap<&'static str, (String, Vec<Found>)>,
+    found: BTreeMap<&'static str, (String, Vec<Found>)>,
 }
+
+/// A row of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    version: String,
+    right: String,
+    pub(crate) calls: String,
+}
+
+/// What stands above the rows.
+const HEAD: &str = "\
+# Programs seen on the image
+
+Made by `cargo xtask bless -p tests --test programs` from what the tests found. Each program ran as root and as an
+ordinary user: with the host's time, on a page in mode NONE (where its calls must reach the kernel, so that counting
+is proven), and ten years ahead. \"Right\" are the clocks whose times lay between two system calls around the run; all nine are
+the seven of `clock_gettime`, `gettimeofday` (micros) and `time` (seconds).
+
+| program | version | right | clock, time and getcpu calls that reached the kernel |
+|---|---|---|---|
+";
 
 impl Table {
     /// Adds what one user's runs have found.
     pub(crate) fn add(&mut self, guest: &Guest, version: String, found: Found) {
-        let (_, all) = self.rows.entry(guest.name).or_insert_with(|| (version, Vec::new()));
+        let (_, all) = self.found.entry(guest.name).or_insert_with(|| (version, Vec::new()));
         all.push(found);
     }
 
-    /// Writes the document, if every program was there for each user.
+    /// Writes the document and the README's table. The row of a program that did not run for each
+    /// user stays as it was.
     pub(crate) fn bless(&self) {
         let users = super::users().len();
-        let complete = GUESTS
-            .iter()
-            .all(|guest| self.rows.get(guest.name).is_some_and(|(_, all)| all.len() == users));
-        if !complete || users < 2 {
-            println!("{} is left: not every program ran for each user", path().display());
+        if users < 2 {
+            println!("{} is left: programs ran for one user only", path().display());
             return;
         }
-        fs::write(path(), self.text()).expect("docs/ is writable");
-        println!("{} is written", path().display());
+        let before = rows().unwrap_or_default();
+        let rows: Vec<Row> = GUESTS
+            .iter()
+            .filter_map(|guest| match self.found.get(guest.name) {
+                Some((version, all)) if all.len() == users => Some(row(guest, version, all)),
+                _ => before.iter().find(|row| row.name == guest.name).cloned(),
+            })
+            .collect();
+        let text: String = rows.iter().map(Row::text).collect();
+        fs::write(path(), format!("{HEAD}{text}")).expect("docs/ is writable");
+        readme::write(&rows).expect("README.md is writable and has the markers");
+        println!("{} and the README's table are written", path().display());
+    }
+}
+
+/// Compares what one user's runs have found with the guest's row.
+pub(crate) fn compare(guest: &Guest, found: &Found) -> Result<(), String> {
+    let rows = rows()?;
+    let Some(theirs) = rows.iter().find(|row| row.name == guest.name) else {
+        return Err(format!("{} has no row for it; bless it", path().display()));
+    };
+    // A version that is another on this machine is no other finding.
+    let ours = row(guest, &theirs.version, std::slice::from_ref(found));
+    if ours == *theirs {
+        return Ok(());
+    }
+    let path = path();
+    Err(format!("{} says\n{}and the run gives\n{}", path.display(), theirs.text(), ours.text()))
+}
+
+/// The document has a row for each program of the tests, and no other; the README's table is made
+/// of these rows.
+pub(crate) fn is_whole() -> Result<(), String> {
+    let rows = rows()?;
+    let found: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let names: Vec<&str> = GUESTS.iter().map(|guest| guest.name).collect();
+    if found != names {
+        return Err(format!("it names {found:?}, the tests run {names:?}; bless it"));
+    }
+    readme::compare(&rows)
+}
+
+fn row(guest: &Guest, version: &str, all: &[Found]) -> Row {
+    let clocks = distinct(all.iter().flat_map(|found| &found.clocks));
+    let right = match clocks.len() {
+        0 => guest.says.to_owned(),
+        all if all == super::times::KEYS.len() => "all nine".to_owned(),
+        _ => clocks.join(", "),
+    };
+    let own = distinct(all.iter().flat_map(|found| &found.own_calls));
+    let calls = if own.is_empty() { "0".to_owned() } else { own.join("; ") };
+    Row { name: guest.name.to_owned(), version: version.to_owned(), right, calls }
+}
+
+impl Row {
+    fn text(&self) -> String {
+        let Self { name, version, right, calls } = self;
+        format!("| {name} | {version} | {right} | {calls} |\n")
     }
 
-    fn text(&self) -> String {
-        let mut text = String::from(
-            "# Programs seen on the image\n\n\
-             Made by `cargo xtask bless -p tests --test programs` from what the tests found. Each \
-             program ran as root and as an\nordinary user: with the host's time, on a page in mode \
-             NONE (where its calls must reach the kernel, so that counting\nis proven), and ten \
-             years ahead. \"Right\" are the clocks whose times lay between two system calls around \
-             the run; all nine are\nthe seven of `clock_gettime`, `gettimeofday` (micros) and `time` (seconds).\n\n\
-             | program | version | right | clock, time and getcpu calls that reached the kernel |\n\
-             |---|---|---|---|\n",
-        );
-        for guest in GUESTS {
-            let Some((version, all)) = self.rows.get(guest.name) else { continue };
-            let clocks = distinct(all.iter().flat_map(|found| &found.clocks));
-            let right = match clocks.len() {
-                0 => guest.says.to_owned(),
-                all if all == super::times::KEYS.len() => "all nine".to_owned(),
-                _ => clocks.join(", "),
-            };
-            let own = distinct(all.iter().flat_map(|found| &found.own_calls));
-            let calls = if own.is_empty() { "0".to_owned() } else { own.join("; ") };
-            let _ = writeln!(text, "| {} | {version} | {right} | {calls} |", guest.name);
-        }
-        text
+    fn from_text(line: &str) -> Option<Self> {
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let mut cells = cells.split(" | ").map(str::to_owned);
+        let (name, version) = (cells.next()?, cells.next()?);
+        let (right, calls) = (cells.next()?, cells.next()?);
+        (name != "program").then_some(Self { name, version, right, calls })
     }
+}
+
+/// The rows of the document.
+fn rows() -> Result<Vec<Row>, String> {
+    let text =
+        fs::read_to_string(path()).map_err(|error| format!("{}: {error}", path().display()))?;
+    Ok(text.lines().filter_map(Row::from_text).collect())
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
@@ -76,20 +141,4 @@ fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
 
 fn path() -> PathBuf {
     root().join("docs/programs.md")
-}
-
-/// The document has a row for each program of the tests, and no other.
-pub(crate) fn names() -> Result<(), String> {
-    let text =
-        fs::read_to_string(path()).map_err(|error| format!("{}: {error}", path().display()))?;
-    let rows: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
-        .filter(|name| *name != "program")
-        .collect();
-    let names: Vec<&str> = GUESTS.iter().map(|guest| guest.name).collect();
-    if rows != names {
-        return Err(format!("it names {rows:?}, the tests run {names:?}; bless it"));
-    }
-    Ok(())
 }
