@@ -13,4 +13,5 @@ pub mod kernel;
 pub mod oracle;
 pub mod page;
 pub mod skip;
+pub mod stepped;
 pub mod workshop;
