@@ -201,6 +201,7 @@ fn put_timezone<C: Cells>(page: &Page<C>, timezone: TimeZone) {
 mod tests {
     use super::*;
     use crate::layout::BASES;
+    use crate::protocol::Attempt;
     use crate::protocol::counted::Counted;
     use crate::{ClockId, ClockMode, ClockSet, Instant, PageValues, Slot, Time};
 
@@ -290,6 +291,60 @@ mod tests {
         writer.set_memory_counter(100);
         let precise = page.precise(slot(0), |_| None).unwrap();
         assert_eq!((precise.cycles, precise.mult), (0, 3));
+    }
+
+    #[test]
+    fn an_update_leaves_nothing_of_the_one_before() {
+        let words = |page: &Page| {
+            let scales = page.cs.iter().flat_map(|scale| {
+                [scale.mask.get(), scale.mult.get().into(), scale.shift.get().into()]
+            });
+            let bases = page.basetime.iter().flat_map(|base| [base.sec.get(), base.nsec.get()]);
+            let others = [
+                page.clock_mode.get().into(),
+                page.cycle_last.get(),
+                page.hrtimer_res.get().into(),
+                page.coarse_res.get().into(),
+            ];
+            scales.chain(bases).chain(others).collect::<std::vec::Vec<u64>>()
+        };
+        let other = PageValues {
+            clock_mode: ClockMode::COUNTER,
+            cycle_last: 7,
+            steered: Scale { mask: u64::MAX >> 8, mult: 5, shift: 3 },
+            raw: Scale { mask: u64::MAX >> 9, mult: 9, shift: 4 },
+            hrtimer_res: 4_000_000,
+            coarse_res: 1_000_000,
+            ..PageValues::default()
+        };
+        let [values, other] = [values(), other].map(|values| values.validate().unwrap());
+        for (before, after) in [(&values, &other), (&other, &values)] {
+            let [mut fresh, mut used] = [Page::zeroed(), Page::zeroed()];
+            let (mut writer, fresh) = Writer::split(&mut fresh);
+            writer.publish(after);
+            let (mut writer, used) = Writer::split(&mut used);
+            writer.publish(before);
+            writer.publish(after);
+            assert_eq!(words(used), words(fresh));
+        }
+    }
+
+    #[test]
+    fn whatever_changes_a_clock_or_the_timezone_tears_a_read() {
+        let mut page = Page::zeroed();
+        let (mut writer, page) = Writer::split(&mut page);
+        writer.format(Features::empty(), 4096);
+        let update = values().validate().unwrap();
+        let mut torn_by = |change: &mut dyn FnMut(&mut Writer<'_, Native>)| {
+            page.seq.attempt(|| {
+                change(&mut writer);
+                Some(())
+            })
+        };
+        assert_eq!(torn_by(&mut |writer| writer.publish(&update)), Attempt::Torn);
+        assert_eq!(torn_by(&mut |writer| writer.set_timezone(TimeZone::default())), Attempt::Torn);
+        // The counter runs on its own, as a real one does.
+        assert_eq!(torn_by(&mut |writer| writer.set_memory_counter(7)), Attempt::Stable(()));
     }
 
     #[test]
