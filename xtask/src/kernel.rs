@@ -10,7 +10,7 @@ mod guest;
 mod image;
 mod initrd;
 mod judge;
-mod mutants;
+pub(crate) mod mutants;
 mod object;
 mod process;
 mod table;

@@ -6,8 +6,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use xtask::tools::root;
 
 use super::boot::Boot;
@@ -94,45 +95,85 @@ const MUTANTS: &[Mutant] = &[
 /// Long enough that a torn update is met: each of two runs of eight seconds met one or none.
 const RACE_SECONDS: u32 = 30;
 
+/// What became of one fault.
+pub(crate) struct Trial {
+    pub(crate) name: &'static str,
+    /// The judge that had to catch it.
+    pub(crate) judge: &'static str,
+    pub(crate) caught: bool,
+    /// What the judge counted.
+    pub(crate) says: String,
+    /// How long the guest ran.
+    pub(crate) after: Duration,
+}
+
+/// The names of all faults; an error if one cannot be made.
+pub(crate) fn names() -> Result<Vec<&'static str>> {
+    let name = |mutant: &Mutant| {
+        mutant.apply()?;
+        Ok(mutant.name)
+    };
+    MUTANTS.iter().map(name).collect()
+}
+
 /// Runs all; whether the sources are clean and every mutant is caught.
 pub(crate) fn run(version: Version) -> Result<bool> {
-    let tree = Tree::prepare(version)?;
-    let programs = guest::compile(&tree)?;
-    tree.stock()?;
     let mut good = true;
-
-    let judges: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.judge).collect();
-    let clean = boot(&tree, &root(), &programs.initrd, &judges.join(","))?;
-    for complaint in &clean.complaints {
-        println!("mutants: without any: {complaint}");
-        good = false;
-    }
-    for mutant in MUTANTS {
-        let sources = seed(&tree, mutant).with_context(|| mutant.name)?;
-        let verdict = boot(&tree, &sources, &programs.initrd, mutant.judge)?;
-        let bad: u64 = verdict.judges.values().map(|count| count.bad).sum();
-        let failed = verdict.selftests.iter().filter(|(_, totals)| totals.exit != 0);
-        let failed: Vec<&str> = failed.map(|(name, _)| name.as_str()).collect();
-        let caught = bad > 0 || !failed.is_empty();
-        println!(
-            "mutants: {}: {} by {}: {bad} bad checks{}{}",
-            mutant.name,
-            if caught { "caught" } else { "NOT CAUGHT" },
-            mutant.judge,
-            if failed.is_empty() { "" } else { ", failed: " },
-            failed.join(" "),
-        );
-        good &= caught;
-    }
+    try_those(
+        version,
+        |_| true,
+        |trial| {
+            let Trial { name, judge, caught, says, .. } = &trial;
+            let caught_by = if *caught { "caught by" } else { "NOT CAUGHT by" };
+            println!("mutants: {name}: {caught_by} {judge}: {says}");
+            good &= caught;
+        },
+    )?;
     Ok(good)
 }
 
-fn boot(tree: &Tree, sources: &Path, initrd: &Path, judges: &str) -> Result<Verdict> {
+/// Boots the sources as they are, and with each fault whose name is `chosen`.
+///
+/// # Errors
+/// If a judge complains without any fault, too.
+pub(crate) fn try_those(
+    version: Version,
+    chosen: impl Fn(&str) -> bool,
+    mut report: impl FnMut(Trial),
+) -> Result<()> {
+    let tree = Tree::prepare(version)?;
+    let programs = guest::compile(&tree)?;
+    tree.stock()?;
+
+    let mutants: Vec<_> = MUTANTS.iter().filter(|mutant| chosen(mutant.name)).collect();
+    let judges: Vec<&str> = mutants.iter().map(|mutant| mutant.judge).collect();
+    let (clean, _) = boot(&tree, &root(), &programs.initrd, &judges.join(","))?;
+    if !clean.complaints.is_empty() {
+        bail!("without any fault: {}", clean.complaints.join("; "));
+    }
+    for mutant in mutants {
+        let sources = seed(&tree, mutant).with_context(|| mutant.name)?;
+        let (verdict, after) = boot(&tree, &sources, &programs.initrd, mutant.judge)?;
+        let bad: u64 = verdict.judges.values().map(|count| count.bad).sum();
+        let failed = verdict.selftests.iter().filter(|(_, totals)| totals.exit != 0);
+        let failed: Vec<&str> = failed.map(|(name, _)| name.as_str()).collect();
+        let mut says = format!("{bad} bad checks");
+        if !failed.is_empty() {
+            says = format!("{says}, failed: {}", failed.join(" "));
+        }
+        let Mutant { name, judge, .. } = *mutant;
+        report(Trial { name, judge, caught: bad > 0 || !failed.is_empty(), says, after });
+    }
+    Ok(())
+}
+
+fn boot(tree: &Tree, sources: &Path, initrd: &Path, judges: &str) -> Result<(Verdict, Duration)> {
     let object = object::compile(sources, tree)?;
     let kernel = tree.ours(sources, &object)?;
     let init = format!("race={RACE_SECONDS} suspend only={judges}");
+    let begin = Instant::now();
     let log = Boot { kernel: &kernel, initrd, init }.run(&tree.log(Subject::Ours))?;
-    Ok(Verdict::read(&log))
+    Ok((Verdict::read(&log), begin.elapsed()))
 }
 
 /// A copy of the sources with the fault in it.
@@ -142,10 +183,18 @@ fn seed(tree: &Tree, mutant: &Mutant) -> Result<PathBuf> {
         fs::remove_dir_all(&copy)?;
     }
     copy_sources(&root(), &copy)?;
-    let file = copy.join(mutant.file);
-    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-    fs::write(&file, once(&text, mutant.find, mutant.replace)?)?;
+    fs::write(copy.join(mutant.file), mutant.apply()?)?;
     Ok(copy)
+}
+
+impl Mutant {
+    /// The text of its file with the fault in it.
+    fn apply(&self) -> Result<String> {
+        let file = root().join(self.file);
+        let text = fs::read_to_string(&file);
+        let text = text.with_context(|| format!("reading {}", file.display()))?;
+        once(&text, self.find, self.replace).with_context(|| self.name)
+    }
 }
 
 /// Copies all but what builds leave behind and what the version control keeps.
@@ -173,10 +222,6 @@ mod tests {
     /// A mutant whose place moved is found here, and not after the kernel was built.
     #[test]
     fn every_mutant_has_its_one_place() {
-        for mutant in MUTANTS {
-            let text = fs::read_to_string(root().join(mutant.file)).unwrap();
-            let changed = once(&text, mutant.find, mutant.replace);
-            assert!(changed.is_ok(), "{}: {:?}", mutant.name, changed.err());
-        }
+        assert_eq!(names().unwrap().len(), MUTANTS.len());
     }
 }
