@@ -6,6 +6,7 @@
 //! | [`setup`] | what is the machine made of |
 //! | [`event`] | what can happen to it |
 //! | [`kernel`] | what does the kernel do about it |
+//! | `watch` | and about a counter that goes bad |
 //!
 //! Nothing here takes real time: a month of sleep is one addition. The page is a real one, and
 //! whoever reads it with the machine's counter is a program on that machine.
@@ -14,6 +15,7 @@ pub mod event;
 pub mod hardware;
 pub mod kernel;
 pub mod setup;
+mod watch;
 
 pub use event::Event;
 pub use hardware::Hardware;

@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 use datapage::layout::DATA_BYTES;
-use datapage::{Page, Writer};
+use datapage::namespace::Offsets;
+use datapage::{Features, Page, Writer};
 use linker::Image;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
@@ -44,6 +45,22 @@ impl MappedImage {
     /// # Panics
     /// If the image is empty, which none is.
     pub fn new(image: &Image) -> io::Result<Self> {
+        Self::map(image, None)
+    }
+
+    /// Maps `image` as a program of a time namespace has it: a page of `offsets` in slot -4, and
+    /// the zeroed data page in slot -3.
+    ///
+    /// # Errors
+    /// What the kernel says of the mappings.
+    ///
+    /// # Panics
+    /// If the image is empty, which none is.
+    pub fn in_namespace(image: &Image, offsets: &Offsets) -> io::Result<Self> {
+        Self::map(image, Some(offsets))
+    }
+
+    fn map(image: &Image, namespace: Option<&Offsets>) -> io::Result<Self> {
         let memory = memfd_create(c"uvdso-page", MFdFlags::MFD_CLOEXEC)?;
         let slot = NonZeroUsize::new(image.slot_bytes as usize).expect("slots have a size");
         nix::unistd::ftruncate(&memory, i64::from(image.slot_bytes))?;
@@ -65,15 +82,31 @@ impl MappedImage {
         let start =
             unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE) }?;
         let mapped = Self { image: *image, start, bytes, writable, memory };
-        mapped.fill(slot)?;
+        if let Some(offsets) = namespace {
+            mapped.put_namespace(slot, offsets)?;
+        }
+        mapped.fill(slot, usize::from(namespace.is_some()))?;
         Ok(mapped)
     }
 
-    /// Puts page and image into the reserved range.
-    fn fill(&self, slot: NonZeroUsize) -> io::Result<()> {
+    /// Makes the first slot a namespace's page.
+    fn put_namespace(&self, slot: NonZeroUsize, offsets: &Offsets) -> io::Result<()> {
+        // SAFETY: the first page of the range that this value reserved.
+        unsafe { mprotect(self.start, slot.get(), ProtFlags::PROT_READ | ProtFlags::PROT_WRITE) }?;
+        // SAFETY: a writable page of zeros, which nobody else knows yet.
+        let writer: Writer<'_> = unsafe { Writer::at(self.start.as_ptr().cast()) };
+        writer.format_namespace(offsets, Features::empty(), self.image.slot_bytes);
+        // SAFETY: the same page, which is complete now.
+        unsafe { mprotect(self.start, slot.get(), ProtFlags::PROT_READ) }?;
+        Ok(())
+    }
+
+    /// Puts page and image into the reserved range; the page into slot number `place`.
+    fn fill(&self, slot: NonZeroUsize, place: usize) -> io::Result<()> {
         let fixed = MapFlags::MAP_SHARED | MapFlags::MAP_FIXED;
-        let address = NonZeroUsize::new(self.start.as_ptr().addr());
-        // SAFETY: replaces the first page of the range that this value reserved.
+        let address = self.start.as_ptr().addr() + place * slot.get();
+        let address = NonZeroUsize::new(address);
+        // SAFETY: replaces a slot of the range that this value reserved.
         unsafe { mmap(address, slot, ProtFlags::PROT_READ, fixed, self.memory.as_fd(), 0) }?;
         let base = self.base_pointer();
         let length = self.image.mapped_bytes();
@@ -106,7 +139,7 @@ impl MappedImage {
         &self.image
     }
 
-    /// The data page as a program sees it.
+    /// The data page as a program sees it, in slot -4: the kernel's, or that of the namespace.
     #[must_use]
     pub fn page(&self) -> &Page {
         // SAFETY: the page is mapped for as long as `self` is, aligned, and made of atomic words.

@@ -10,6 +10,7 @@ use oracle::publication::Publication;
 use oracle::published::{Motion, Scale, motion};
 
 use crate::report::Exit;
+use crate::scenario::Namespace;
 use crate::subject::is_readable;
 
 /// A page that a scenario publishes to.
@@ -29,6 +30,12 @@ impl<C: Cells> Bare<C> {
         Self { writer, publication: Publication::default(), counter: 0, is_image }
     }
 
+    /// The programs that read are in this time namespace.
+    pub(crate) fn enter(&mut self, namespace: &Namespace) {
+        self.publication.monotonic_offset = namespace.monotonic;
+        self.publication.boottime_offset = namespace.boottime;
+    }
+
     pub(crate) fn into_writer(self) -> Writer<'static, C> {
         self.writer
     }
@@ -40,7 +47,7 @@ impl<C: Cells> Bare<C> {
             values.clock_mode = ClockMode::MEMORY;
         }
         self.writer.publish(&values.validate()?);
-        self.publication = publication(&values, self.publication.timezone);
+        self.publication = publication(&values, &self.publication);
         Ok(())
     }
 
@@ -55,8 +62,8 @@ impl<C: Cells> Bare<C> {
     }
 }
 
-/// An update as the event that it is.
-fn publication(values: &PageValues, timezone: (i32, i32)) -> Publication {
+/// An update as the event that it is; what it does not change is as it was in `last`.
+fn publication(values: &PageValues, last: &Publication) -> Publication {
     let scale =
         |scale: datapage::Scale| Scale { mask: scale.mask, mult: scale.mult, shift: scale.shift };
     Publication {
@@ -70,7 +77,7 @@ fn publication(values: &PageValues, timezone: (i32, i32)) -> Publication {
         instants: values
             .instants
             .map(|instant| instant.map(|instant| (instant.secs, instant.nanos))),
-        timezone,
+        ..*last
     }
 }
 

@@ -233,7 +233,7 @@ impl Driver<'_, '_> {
                 let counter = self.simulated.machine.counter(0);
                 let (image, log) = (self.image, self.log);
                 let mut wrong = Ok(());
-                let outcome = self.simulated.happens_with(event, |when, clocks| match when {
+                let outcome = self.simulated.happens(event, |when, _, clocks| match when {
                     When::Before => log.begin(),
                     When::After => {
                         // The writer's own reads tell the oracle the last fraction of a nanosecond.

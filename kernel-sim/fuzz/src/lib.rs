@@ -22,6 +22,7 @@ pub mod campaign;
 pub mod demo;
 pub mod expect;
 pub mod generate;
+mod interrupt;
 mod judge;
 pub mod minimise;
 pub mod preempt;

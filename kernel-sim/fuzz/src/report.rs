@@ -1,6 +1,7 @@
 //! What a run has done, counted: a run that never came to a case proves nothing of it.
 
 use kernel_sim::machine::event::KINDS;
+use oracle::Verdict;
 use oracle::publication::SERVED;
 
 /// How a call left the reader.
@@ -33,6 +34,9 @@ pub const EXITS: [&str; 9] =
 /// Widths of counters that every long run must have had, in bits.
 pub const WIDTHS: [u32; 4] = [32, 48, 56, 64];
 
+/// One word for each thing that a watchdog says, in the order of [`Verdict`].
+pub const VERDICTS: [&str; 3] = ["unknown", "good", "unstable"];
+
 /// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -58,6 +62,14 @@ pub struct Counts {
     pub preempted_reads: u64,
     /// Updates that were preempted in the middle.
     pub preempted_updates: u64,
+    /// Those of them that were one of several of the same event.
+    pub preempted_series: u64,
+    /// Reads between two updates of the same event.
+    pub reads_between: u64,
+    /// Reads in a time namespace.
+    pub namespace_reads: u64,
+    /// What the watchdog said, in the order of [`VERDICTS`].
+    pub verdicts: [u64; VERDICTS.len()],
 }
 
 impl Counts {
@@ -71,7 +83,8 @@ impl Counts {
 
     fn all_mut(
         &mut self,
-    ) -> [&mut u64; 7 + KINDS.len() + SERVED.len() + 1 + EXITS.len() + WIDTHS.len() + 1] {
+    ) -> [&mut u64;
+        10 + KINDS.len() + SERVED.len() + 1 + EXITS.len() + WIDTHS.len() + 1 + VERDICTS.len()] {
         let single = [
             &mut self.updates,
             &mut self.kernel_updates,
@@ -80,13 +93,17 @@ impl Counts {
             &mut self.image_reads,
             &mut self.preempted_reads,
             &mut self.preempted_updates,
+            &mut self.preempted_series,
+            &mut self.reads_between,
+            &mut self.namespace_reads,
         ];
         let mut all = single
             .into_iter()
             .chain(&mut self.events)
             .chain(&mut self.clocks)
             .chain(&mut self.exits)
-            .chain(&mut self.widths);
+            .chain(&mut self.widths)
+            .chain(&mut self.verdicts);
         std::array::from_fn(|_| all.next().expect("the lengths add up"))
     }
 
@@ -101,6 +118,11 @@ impl Counts {
     pub fn clock(&mut self, id: i32) {
         let place = SERVED.iter().position(|&served| served == id);
         self.clocks[place.unwrap_or(SERVED.len())] += 1;
+    }
+
+    /// Counts what the watchdog said.
+    pub fn verdict(&mut self, verdict: Verdict) {
+        self.verdicts[verdict as usize] += 1;
     }
 
     /// Counts a publication for a counter of `mask`.
@@ -118,6 +140,9 @@ impl Counts {
             ("image reads".to_owned(), self.image_reads),
             ("preempted reads".to_owned(), self.preempted_reads),
             ("preempted updates".to_owned(), self.preempted_updates),
+            ("preempted series".to_owned(), self.preempted_series),
+            ("reads between".to_owned(), self.reads_between),
+            ("namespace reads".to_owned(), self.namespace_reads),
             ("refused events".to_owned(), self.refused),
         ];
         let named = |prefix: &str, names: Vec<String>, counts: &[u64]| {
@@ -136,6 +161,7 @@ impl Counts {
             .chain(named("clock", clocks, &self.clocks))
             .chain(named("exit", strings(&EXITS), &self.exits))
             .chain(named("counter width", widths, &self.widths))
+            .chain(named("verdict", strings(&VERDICTS), &self.verdicts))
             .collect()
     }
 

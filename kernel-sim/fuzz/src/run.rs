@@ -3,24 +3,27 @@
 use std::rc::Rc;
 
 use datapage::protocol::{Cells, Native};
-use datapage::{Page, Writer};
+use datapage::{Features, Offset, Offsets, Page, SLOT_BYTES, Writer};
 use kernel_sim::map::MappedImage;
 
 use crate::preempt::Preemptible;
 use crate::report::Counts;
-use crate::scenario::{Reader, Scenario};
+use crate::scenario::{Namespace, Reader, Scenario};
 use crate::subject::{Code, Image, Subject};
 use crate::world::{Unusable, Violation, World};
 
-/// Where scenarios are run: one page for each kind of reader.
+/// Where scenarios are run: a page for each kind of reader and each namespace.
 ///
 /// The pages live as long as the program, since a preempted access can run anything.
 #[derive(Default)]
 pub struct Stage {
-    code: Option<Place<Native>>,
-    preemptible: Option<Place<Preemptible>>,
-    image: Option<Place<Native>>,
+    code: Places<Native>,
+    preemptible: Places<Preemptible>,
+    image: Places<Native>,
 }
+
+/// The places of a kind of reader that are not in use, by namespace.
+type Places<C> = Vec<(Option<Namespace>, Place<C>)>;
 
 /// How a scenario ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +52,17 @@ impl Stage {
     /// A setup that no machine can have, or an image that cannot be mapped.
     pub fn run(&mut self, scenario: &Scenario) -> Result<Outcome, Unusable> {
         match scenario.setup.reader {
-            Reader::Code => play(&mut self.code, scenario, || Ok(on_page())),
-            Reader::Preemptible => play(&mut self.preemptible, scenario, || Ok(on_page())),
-            Reader::Image => play(&mut self.image, scenario, || {
+            Reader::Code => play(&mut self.code, scenario, on_page),
+            Reader::Preemptible => play(&mut self.preemptible, scenario, on_page),
+            Reader::Image => play(&mut self.image, scenario, |offsets| {
                 // This one never enters the host's kernel, so a fallback shows as -ENOSYS.
-                let mapped = MappedImage::new(&linker::ENOSYS)
-                    .map_err(|error| Unusable(format!("mapping the image: {error}")))?;
+                let image = &linker::ENOSYS;
+                let mapped = match offsets {
+                    None => MappedImage::new(image),
+                    Some(offsets) => MappedImage::in_namespace(image, offsets),
+                };
+                let mapped =
+                    mapped.map_err(|error| Unusable(format!("mapping the image: {error}")))?;
                 let (writer, mapped) = Box::leak(Box::new(mapped)).split();
                 Ok(Place { writer, subject: Rc::new(Subject::Image(Image::new(mapped))) })
             }),
@@ -62,25 +70,43 @@ impl Stage {
     }
 }
 
-fn on_page<C: Cells>() -> Place<C> {
-    let (writer, page) = Writer::split(Box::leak(Box::new(Page::<C>::of_zeros())));
-    Place { writer, subject: Rc::new(Subject::Code(Code::new(page))) }
+fn on_page<C: Cells>(offsets: Option<&Offsets>) -> Result<Place<C>, Unusable> {
+    let fresh = || Writer::split(Box::leak(Box::new(Page::<C>::of_zeros())));
+    let (writer, page) = fresh();
+    let code = match offsets {
+        None => Code::new(page),
+        Some(offsets) => {
+            let (namespace, front) = fresh();
+            namespace.format_namespace(offsets, Features::empty(), SLOT_BYTES);
+            Code::in_namespace(front, page)
+        }
+    };
+    Ok(Place { writer, subject: Rc::new(Subject::Code(code)) })
+}
+
+fn offsets(namespace: &Namespace) -> Result<Offsets, Unusable> {
+    let offset = |(secs, nanos)| {
+        let wrong = || Unusable(format!("an offset of {nanos} ns; it must be below 10^9"));
+        Offset::new(secs, nanos).ok_or_else(wrong)
+    };
+    Ok(Offsets { monotonic: offset(namespace.monotonic)?, boottime: offset(namespace.boottime)? })
 }
 
 fn play<C: Cells>(
-    place: &mut Option<Place<C>>,
+    places: &mut Places<C>,
     scenario: &Scenario,
-    make: impl FnOnce() -> Result<Place<C>, Unusable>,
+    make: impl FnOnce(Option<&Offsets>) -> Result<Place<C>, Unusable>,
 ) -> Result<Outcome, Unusable> {
-    let Place { writer, subject } = match place.take() {
-        Some(place) => place,
-        None => make()?,
+    let namespace = scenario.setup.namespace;
+    let Place { writer, subject } = match places.iter().position(|place| place.0 == namespace) {
+        Some(place) => places.swap_remove(place).1,
+        None => make(namespace.as_ref().map(offsets).transpose()?.as_ref())?,
     };
     let world = World::new(&scenario.setup, writer, Rc::clone(&subject))?;
     let mut steps = scenario.steps.iter().enumerate();
     let violation =
         steps.find_map(|(index, step)| world.step(step).err().map(|wrong| (index, wrong)));
     let (writer, counts) = world.into_parts();
-    *place = writer.map(|writer| Place { writer, subject });
+    places.extend(writer.map(|writer| (namespace, Place { writer, subject })));
     Ok(Outcome { counts, violation })
 }

@@ -26,9 +26,20 @@ pub struct Scenario {
 pub struct Setup {
     /// Which reader is judged.
     pub reader: Reader,
+    /// The time namespace that it is in.
+    pub namespace: Option<Namespace>,
     /// The machine whose timekeeper writes the page; `None` for a page that the scenario itself
     /// publishes to, with any values that the writer accepts.
     pub machine: Option<Machine>,
+}
+
+/// A time namespace: seconds and nanoseconds, which count upwards, that its page adds to clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// To MONOTONIC, its coarse clock and MONOTONIC_RAW.
+    pub monotonic: (i64, u32),
+    /// To BOOTTIME.
+    pub boottime: (i64, u32),
 }
 
 /// Which reader is judged.

@@ -7,9 +7,11 @@ use kernel_sim::machine::kernel::SetupError;
 use kernel_sim::machine::setup::Setup;
 use kernel_sim::machine::{Machine, Operation};
 use oracle::published::Scale;
-use oracle::{Clocks, Config, Source};
+use oracle::{Clocks, Config, Source, Verdict};
 use timekeeper::Clocksource;
+use timekeeper::watchdog::DEFAULT_MARGIN_NS;
 
+use crate::scenario::Namespace;
 use crate::subject::is_readable;
 
 /// A machine under judgement.
@@ -44,6 +46,8 @@ pub(crate) struct Outcome {
     pub(crate) updates: u64,
     /// Operations that the kernel refused, rightly.
     pub(crate) refused: u64,
+    /// What the watchdog said, if it was asked.
+    pub(crate) verdict: Option<Verdict>,
 }
 
 impl<'p, C: Cells> Simulated<'p, C> {
@@ -64,7 +68,9 @@ impl<'p, C: Cells> Simulated<'p, C> {
         }
         let machine = Machine::new(&setup, writer)?;
         let sources = (0..setup.counters.len())
-            .map(|index| Ok(source(&kernel_sim::machine::kernel::clocksource(&setup, index)?)))
+            .map(|index| {
+                Ok(source(index, &kernel_sim::machine::kernel::clocksource(&setup, index)?))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let config = machine.timekeeper().config();
         let config = Config { hz: config.hz, publication_delay_ns: config.publication_delay_ns };
@@ -73,48 +79,61 @@ impl<'p, C: Cells> Simulated<'p, C> {
         Ok(Self { machine, clocks, sources })
     }
 
+    /// The programs that read are in this time namespace.
+    pub(crate) fn enter(&mut self, namespace: &Namespace) {
+        let nanos =
+            |(secs, nanos): (i64, u32)| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
+        self.clocks.happens(oracle::Event::Namespace {
+            monotonic: nanos(namespace.monotonic),
+            boottime: nanos(namespace.boottime),
+        });
+    }
+
     pub(crate) fn into_writer(self) -> Writer<'p, C> {
         self.machine.into_writer()
     }
 
-    /// Something happens to the machine, and the oracle is told.
-    pub(crate) fn happens(&mut self, event: Event) -> Result<Outcome, Misjudged> {
-        self.happens_with(event, |_, _| ())
-    }
-
-    /// [`happens`](Self::happens); `watch` is called right before and right after each operation.
-    pub(crate) fn happens_with(
+    /// Something happens to the machine, and the oracle is told. `watch` is called right before and
+    /// right after each operation that the kernel makes of it.
+    pub(crate) fn happens(
         &mut self,
         event: Event,
-        mut watch: impl FnMut(When, &mut Clocks),
+        mut watch: impl FnMut(When, &mut Machine<'p, C>, &mut Clocks),
     ) -> Result<Outcome, Misjudged> {
         let Self { machine, clocks, sources } = self;
         let mut outcome = Outcome::default();
         let mut must_accept = true;
-        machine.happens(event, &mut |operation, result| {
+        machine.happens(event, &mut |machine, operation, result| {
             match result {
                 None => {
-                    watch(When::Before, clocks);
-                    must_accept = clocks.happens(told(operation, sources));
+                    watch(When::Before, machine, clocks);
+                    let told = told(operation, sources);
+                    if let oracle::Event::Watchdog { verdict, .. } = told {
+                        outcome.verdict = Some(verdict);
+                    }
+                    must_accept = clocks.happens(told);
                     return Ok(());
                 }
-                Some(Ok(())) if must_accept => outcome.updates += 1,
+                Some(Ok(())) if must_accept => {
+                    outcome.updates += u64::from(!matches!(operation, Operation::Check { .. }));
+                }
                 Some(Err(_)) if !must_accept => outcome.refused += 1,
                 Some(Ok(())) => return Err(Misjudged::Accepted(operation)),
                 Some(Err(error)) => return Err(Misjudged::Refused(operation, error)),
             }
-            watch(When::After, clocks);
+            watch(When::After, machine, clocks);
             Ok(())
         })?;
         Ok(outcome)
     }
 }
 
-/// A clocksource as the oracle knows it.
-pub(crate) fn source(clocksource: &Clocksource) -> Source {
+/// Clocksource number `number` as the oracle knows it.
+pub(crate) fn source(number: usize, clocksource: &Clocksource) -> Source {
     let scale = clocksource.scale();
     let mode = clocksource.mode();
     Source {
+        number,
         scale: Scale { mask: scale.mask, mult: scale.mult, shift: scale.shift },
         hz: clocksource.hz(),
         is_readable: is_readable(mode) || mode == ClockMode::MEMORY,
@@ -169,5 +188,19 @@ pub(crate) fn told(operation: Operation, sources: &[Source]) -> oracle::Event {
             new_now,
         },
         Operation::SetHighResolution { on } => oracle::Event::HighResolution { on },
+        Operation::Check { now, reference, reference_now, interval_ns, verdict } => {
+            oracle::Event::Watchdog {
+                now,
+                reference: sources[reference],
+                reference_now,
+                interval_ns,
+                margin_ns: DEFAULT_MARGIN_NS,
+                verdict: match verdict {
+                    timekeeper::Verdict::Unknown => Verdict::Unknown,
+                    timekeeper::Verdict::Good { .. } => Verdict::Good,
+                    timekeeper::Verdict::Unstable { .. } => Verdict::Unstable,
+                },
+            }
+        }
     }
 }

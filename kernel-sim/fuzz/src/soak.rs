@@ -87,7 +87,7 @@ pub fn run(
     let keeper = Timekeeper::new(tsc, first, start, config);
     let keeper = keeper.map_err(|error| wrong(error.to_string()))?;
     let clocks = Clocks::new(
-        source(&tsc),
+        source(0, &tsc),
         first,
         start.secs,
         Config { hz: config.hz, publication_delay_ns: config.publication_delay_ns },

@@ -92,6 +92,8 @@ const ENOSYS: i64 = 38;
 /// The reader as Rust code.
 pub struct Code<'p, C: Cells> {
     page: &'p Page<C>,
+    /// The kernel's page, where `page` is a namespace's.
+    behind: &'p Page<C>,
     counter: Cell<u64>,
     /// Arguments of the last fallback.
     asked: Cell<Option<(vdso::Call, [usize; 3])>>,
@@ -129,9 +131,9 @@ impl<C: Cells> Platform for Code<'_, C> {
         self.page
     }
 
-    /// The machine has no namespaces, so the page itself is the kernel's.
+    #[inline]
     fn page_behind_namespace(&self) -> &Page<C> {
-        self.page
+        self.behind
     }
 
     #[inline]
@@ -160,7 +162,13 @@ impl<'p, C: Cells> Code<'p, C> {
     /// A reader of `page`.
     #[must_use]
     pub fn new(page: &'p Page<C>) -> Self {
-        Self { page, counter: Cell::new(0), asked: Cell::new(None) }
+        Self { page, behind: page, counter: Cell::new(0), asked: Cell::new(None) }
+    }
+
+    /// A reader in the time namespace of `page`, in front of the kernel's page.
+    #[must_use]
+    pub fn in_namespace(page: &'p Page<C>, behind: &'p Page<C>) -> Self {
+        Self { behind, ..Self::new(page) }
     }
 
     /// What the counter shows from now on.

@@ -5,33 +5,39 @@ use std::rc::Rc;
 
 use datapage::protocol::Cells;
 use datapage::{Page, TimeZone, Writer};
-use kernel_sim::machine::Event;
+use kernel_sim::machine::{Event, Machine};
+use oracle::Clocks;
 use oracle::publication::{Publication, SERVED};
 
 use crate::bare::{self, Bare};
 use crate::expect;
 use crate::judge::judge;
-use crate::preempt::{Access, interrupted};
 use crate::report::{Counts, Exit};
 use crate::scenario::{Setup, Step, Which};
-use crate::simulated::{Misjudged, Simulated};
+use crate::simulated::{Misjudged, Simulated, When};
 use crate::subject::{Answer, Call, Subject};
 
 /// A page, what writes it, and what reads it.
 pub(crate) struct World<C: Cells> {
-    subject: Rc<Subject<'static, C>>,
-    state: Rc<RefCell<State<C>>>,
+    pub(crate) subject: Rc<Subject<'static, C>>,
+    pub(crate) state: Rc<RefCell<State<C>>>,
 }
 
-struct State<C: Cells> {
-    subject: Rc<Subject<'static, C>>,
-    page: &'static Page<C>,
-    kernel: Kernel<C>,
-    counts: Counts,
-    calls: Vec<Call>,
+pub(crate) struct State<C: Cells> {
+    pub(crate) subject: Rc<Subject<'static, C>>,
+    pub(crate) page: &'static Page<C>,
+    pub(crate) kernel: Kernel<C>,
+    pub(crate) counts: Counts,
+    pub(crate) calls: Vec<Call>,
+    in_namespace: bool,
+    /// What is kept of each operation of an event whose updates are interrupted.
+    pub(crate) series: Option<Rc<RefCell<Series>>>,
 }
 
-enum Kernel<C: Cells> {
+/// The clocks before each operation of an event, and the counter that programs read at that time.
+pub(crate) type Series = Vec<(Clocks, u64)>;
+
+pub(crate) enum Kernel<C: Cells> {
     Bare(Box<Bare<C>>),
     Machine(Box<Simulated<'static, C>>),
     Gone,
@@ -63,19 +69,28 @@ impl<C: Cells> World<C> {
     ) -> Result<Self, Unusable> {
         let page = writer.page();
         let is_image = matches!(*subject, Subject::Image(_));
-        let kernel = match &setup.machine {
+        let mut kernel = match &setup.machine {
             None => Kernel::Bare(Box::new(Bare::new(writer, is_image))),
             Some(machine) => Kernel::Machine(Box::new(
                 Simulated::new(machine, writer, is_image)
                     .map_err(|error| Unusable(error.to_string()))?,
             )),
         };
+        if let Some(namespace) = &setup.namespace {
+            match &mut kernel {
+                Kernel::Bare(bare) => bare.enter(namespace),
+                Kernel::Machine(machine) => machine.enter(namespace),
+                Kernel::Gone => {}
+            }
+        }
         let state = State {
             subject: Rc::clone(&subject),
             page,
             kernel,
             counts: Counts::default(),
             calls: every_call(),
+            in_namespace: setup.namespace.is_some(),
+            series: None,
         };
         Ok(Self { subject, state: Rc::new(RefCell::new(state)) })
     }
@@ -101,102 +116,6 @@ impl<C: Cells> World<C> {
             _ => self.state.borrow_mut().step(step),
         }
     }
-
-    fn interrupted_read(
-        &self,
-        cpu: usize,
-        call: Call,
-        at: u32,
-        inside: &[Step],
-    ) -> Result<(), Violation> {
-        self.state.borrow_mut().move_counter(cpu);
-        let state = Rc::clone(&self.state);
-        let result = Rc::new(RefCell::new(Ok(())));
-        let outcome = Rc::clone(&result);
-        let inside = inside.to_vec();
-        let before = self.state.borrow().counts.updates;
-        let fallback = self.subject.fallback(call);
-        let fell_back = self.subject.call(call) == fallback;
-        let old = self.state.borrow().publication();
-        let meanwhile = move || {
-            let mut state = state.borrow_mut();
-            *outcome.borrow_mut() = inside.iter().try_for_each(|step| state.step(step));
-            state.move_counter(cpu);
-        };
-        let (answer, happened) =
-            interrupted(Access::Load, at, meanwhile, || self.subject.call(call));
-        result.replace(Ok(()))?;
-        let mut state = self.state.borrow_mut();
-        if happened {
-            state.counts.preempted_reads += 1;
-            if state.counts.updates != before && at > 0 {
-                state.counts.exit(Exit::Retry);
-            }
-            let new = state.publication();
-            let mixed = old.zip(new).is_some_and(|(old, new)| bare::may_look_unserved(&old, &new));
-            if (fell_back || mixed) && answer == fallback {
-                // What the old page could not serve, or what a mixture of both seems not to serve,
-                // may be asked of the kernel: a system call is right at any time.
-                return Ok(());
-            }
-        }
-        state.check(cpu, call, answer)
-    }
-
-    fn interrupted_update(&self, event: Event, at: u32) -> Result<(), Violation> {
-        let mut state = self.state.borrow_mut();
-        let cpu = 0;
-        state.move_counter(cpu);
-        let calls = state.calls.clone();
-        let seen = Rc::new(RefCell::new((false, Vec::new())));
-        let answers = Rc::clone(&seen);
-        let subject = Rc::clone(&self.subject);
-        let page = state.page;
-        let meanwhile = move || {
-            let mut answers = answers.borrow_mut();
-            answers.0 = page.is_odd();
-            answers.1 = calls.iter().map(|&call| (call, subject.call(call))).collect();
-        };
-        let before = calls_due(&state, cpu);
-        let updates = state.counts.updates;
-        let (result, happened) =
-            interrupted(Access::Store, at, meanwhile, || state.step(&Step::Event(event)));
-        result?;
-        if !happened {
-            return Ok(());
-        }
-        state.counts.preempted_updates += 1;
-        let single = state.counts.updates == updates + 1;
-        let (was_odd, answers) = seen.replace((false, Vec::new()));
-        for ((call, answer), before) in answers.into_iter().zip(before) {
-            let fallback = state.subject.fallback(call);
-            // One word is one update: `time` needs no stable page, nor does a call without a result.
-            let needs_stable =
-                !matches!(call, Call::Time | Call::Gettimeofday { tv: false, tz: false });
-            if was_odd && needs_stable {
-                state.counts.exit(Exit::Odd);
-                if answer != fallback {
-                    return Err(Violation {
-                        what: format!("{} in the middle of an update", expect::name(call)),
-                        read: expect::words(call, answer),
-                        due: "a fallback: the page is being written".into(),
-                    });
-                }
-                continue;
-            }
-            // Before the update or between two of them: the old page or the new one. An event of
-            // several updates has pages in between, of which the oracle knows only the last.
-            if single && before != Some(answer) && answer != fallback {
-                state.check(cpu, call, answer)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What every call answers now, for comparison with what is answered later.
-fn calls_due<C: Cells>(state: &State<C>, _cpu: usize) -> Vec<Option<Answer>> {
-    state.calls.iter().map(|&call| Some(state.subject.call(call))).collect()
 }
 
 /// Every call, with every argument that makes a difference.
@@ -211,14 +130,14 @@ fn every_call() -> Vec<Call> {
 
 impl<C: Cells> State<C> {
     /// What stands on a page without a machine.
-    fn publication(&self) -> Option<Publication> {
+    pub(crate) fn publication(&self) -> Option<Publication> {
         match &self.kernel {
             Kernel::Bare(bare) => Some(bare.publication),
             _ => None,
         }
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), Violation> {
+    pub(crate) fn step(&mut self, step: &Step) -> Result<(), Violation> {
         match step {
             Step::Pass(ns) => {
                 if let Kernel::Machine(machine) = &mut self.kernel {
@@ -275,10 +194,36 @@ impl<C: Cells> State<C> {
                 }
             }
             Kernel::Machine(machine) => {
-                let outcome = machine.happens(event).map_err(|wrong| misjudged(&wrong))?;
+                let (subject, counts) = (&*self.subject, &mut self.counts);
+                let series = self.series.as_deref();
+                let mut operations = 0;
+                // A migration moves the counter, but no program that is still on the old page runs.
+                let mut counter = machine.machine.counter(MEANWHILE_CPU);
+                let mut between = Ok(());
+                let outcome = machine.happens(event, |when, machine, clocks| {
+                    if when == When::After {
+                        return;
+                    }
+                    operations += 1;
+                    if operations > 1 {
+                        counter = machine.counter(MEANWHILE_CPU);
+                        set_counter(subject, machine, MEANWHILE_CPU);
+                    }
+                    if let Some(series) = series {
+                        series.borrow_mut().push((clocks.clone(), counter));
+                    }
+                    if operations > 1 && between.is_ok() {
+                        between = read_between(subject, counts, counter, clocks);
+                    }
+                });
+                let outcome = outcome.map_err(|wrong| misjudged(&wrong))?;
+                between?;
                 self.counts.updates += outcome.updates;
                 self.counts.kernel_updates += outcome.updates;
                 self.counts.refused += outcome.refused;
+                if let Some(verdict) = outcome.verdict {
+                    self.counts.verdict(verdict);
+                }
                 self.counts.width(machine.clocks.last().1);
             }
             Kernel::Gone => {}
@@ -292,7 +237,7 @@ impl<C: Cells> State<C> {
             Which::One(call) => self.call(cpu, call),
             Which::Clocks => {
                 // From the coarse ones, which tell where the last update was, to the precise ones.
-                for id in [5, 6, 4, 1, 0, 7, 11] {
+                for id in CLOCKS {
                     self.call(cpu, Call::ClockGettime(id))?;
                 }
                 Ok(())
@@ -314,31 +259,33 @@ impl<C: Cells> State<C> {
 
     /// The counter that programs read becomes that of `cpu`.
     #[inline]
-    fn move_counter(&mut self, cpu: usize) {
+    pub(crate) fn move_counter(&mut self, cpu: usize) {
         match &mut self.kernel {
             Kernel::Bare(bare) => {
                 if let Subject::Code(code) = &*self.subject {
                     code.set_counter(bare.counter);
                 }
             }
-            Kernel::Machine(machine) => {
-                let counter = machine.machine.counter(cpu);
-                if let Subject::Code(code) = &*self.subject {
-                    code.set_counter(counter);
-                }
-                machine.machine.writer().set_memory_counter(counter);
-            }
+            Kernel::Machine(machine) => set_counter(&self.subject, &mut machine.machine, cpu),
             Kernel::Gone => {}
         }
     }
 
     /// Judges the answer to a call that was made on `cpu` just now.
     #[inline]
-    fn check(&mut self, cpu: usize, call: Call, answer: Answer) -> Result<(), Violation> {
+    pub(crate) fn check(
+        &mut self,
+        cpu: usize,
+        call: Call,
+        answer: Answer,
+    ) -> Result<(), Violation> {
         let fallback = self.subject.fallback(call);
         self.counts.reads += 1;
         if matches!(*self.subject, Subject::Image(_)) {
             self.counts.image_reads += 1;
+        }
+        if self.in_namespace {
+            self.counts.namespace_reads += 1;
         }
         let (due, counter) = match &mut self.kernel {
             Kernel::Bare(bare) => {
@@ -366,11 +313,56 @@ impl<C: Cells> State<C> {
             }
             Kernel::Gone => (Ok(()), 0),
         };
-        due.map_err(|due| Violation {
-            what: format!("{} on CPU {cpu}, counter {counter:#x}", expect::name(call)),
-            read: expect::words(call, answer),
-            due,
-        })
+        due.map_err(|due| violation(&format!("on CPU {cpu}"), counter, call, answer, due))
+    }
+}
+
+/// The CPU on which programs read while the kernel is busy with an event.
+pub(crate) const MEANWHILE_CPU: usize = 0;
+
+/// The clocks, from the coarse ones, which tell where the last update was, to the precise ones.
+const CLOCKS: [i32; 7] = [5, 6, 4, 1, 0, 7, 11];
+
+/// The counter that programs read becomes that of `cpu`.
+#[inline]
+fn set_counter<C: Cells>(subject: &Subject<'_, C>, machine: &mut Machine<'_, C>, cpu: usize) {
+    let counter = machine.counter(cpu);
+    if let Subject::Code(code) = subject {
+        code.set_counter(counter);
+    }
+    machine.writer().set_memory_counter(counter);
+}
+
+/// Reads every clock between two updates of one event.
+fn read_between<C: Cells>(
+    subject: &Subject<'_, C>,
+    counts: &mut Counts,
+    counter: u64,
+    clocks: &mut Clocks,
+) -> Result<(), Violation> {
+    for call in CLOCKS.map(Call::ClockGettime).into_iter().chain([Call::Time]) {
+        let answer = subject.call(call);
+        counts.reads += 1;
+        counts.reads_between += 1;
+        judge(clocks, counter, call, answer, subject.fallback(call)).map_err(|due| {
+            violation("between two updates of an event", counter, call, answer, due)
+        })?;
+    }
+    Ok(())
+}
+
+/// What was read where, and what was due.
+pub(crate) fn violation(
+    place: &str,
+    counter: u64,
+    call: Call,
+    answer: Answer,
+    due: String,
+) -> Violation {
+    Violation {
+        what: format!("{} {place}, counter {counter:#x}", expect::name(call)),
+        read: expect::words(call, answer),
+        due,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::event::{Event, Source};
 use crate::fine::floor;
 use crate::published::{Motion, NANOS, motion};
 use crate::state::{Config, State, Trust};
+use crate::watchdog::Watchdog;
 
 /// What the oracle knows of a kernel's clocks.
 #[derive(Clone, Debug)]
@@ -12,6 +13,9 @@ pub struct Clocks {
     states: Vec<State>,
     /// The latest reading of each clock, by id.
     seen: [Option<Seen>; 12],
+    watchdog: Watchdog,
+    /// What the observers' time namespace adds to MONOTONIC and to BOOTTIME, in nanoseconds.
+    namespace: (i128, i128),
 }
 
 /// A reading that somebody has made, and of which everybody may have heard.
@@ -44,18 +48,40 @@ pub enum Disagreement {
     },
 }
 
+impl Disagreement {
+    /// The same in a namespace that adds so much to the clock.
+    fn shown_with(self, added: i128) -> Self {
+        match self {
+            Self::NotServed => self,
+            Self::Value { low, high } => Self::Value { low: low + added, high: high + added },
+            Self::Backwards { seen, counter, allowed } => {
+                Self::Backwards { seen: seen + added, counter, allowed }
+            }
+        }
+    }
+}
+
 impl Clocks {
     /// A kernel that starts with REALTIME at `realtime_secs` and all other clocks at 0, while the
     /// counter shows `now`.
     #[must_use]
     pub fn new(source: Source, now: u64, realtime_secs: i64, config: Config) -> Self {
-        Self { states: vec![State::new(source, now, realtime_secs, config)], seen: [None; 12] }
+        Self {
+            states: vec![State::new(source, now, realtime_secs, config)],
+            seen: [None; 12],
+            watchdog: Watchdog::default(),
+            namespace: (0, 0),
+        }
     }
 
     /// Something happens to the kernel. Whether it has to accept it.
     pub fn happens(&mut self, event: Event) -> bool {
-        if event.is_out_of_range() {
+        let source = self.first().source;
+        if event.is_out_of_range() || !self.watchdog.allows(&event, &source) {
             return false;
+        }
+        if let Event::Namespace { monotonic, boottime } = event {
+            self.namespace = (monotonic, boottime);
         }
         let before = self.first();
         let (wall, tai) = (before.offset(0), before.offset(11));
@@ -68,6 +94,7 @@ impl Clocks {
         // One state is enough in almost all cases; equal ones tell nothing apart.
         self.states.dedup();
         self.forget(event, wall, tai);
+        self.watchdog.note(&event, &source);
         true
     }
 
@@ -158,8 +185,20 @@ impl Clocks {
             return Err(Disagreement::NotServed);
         }
         let cycles = if is_coarse { 0 } else { self.cycles(counter) };
-        self.agree(clock, cycles, low, high)?;
-        self.observe(clock, counter, low, high)
+        let added = self.added(clock);
+        let (low, high) = (low - added, high - added);
+        self.agree(clock, cycles, low, high)
+            .and_then(|()| self.observe(clock, counter, low, high))
+            .map_err(|disagreement| disagreement.shown_with(added))
+    }
+
+    /// What the observers' namespace adds to `clock`.
+    fn added(&self, clock: i32) -> i128 {
+        match clock {
+            1 | 4 | 6 => self.namespace.0,
+            7 => self.namespace.1,
+            _ => 0,
+        }
     }
 
     /// Somebody read the seconds of REALTIME as of the last update (`time`).
@@ -175,7 +214,9 @@ impl Clocks {
     #[must_use]
     pub fn due(&self, clock: i32, counter: u64) -> (i128, i128) {
         let is_coarse = clock == 5 || clock == 6;
-        self.line(clock, if is_coarse { 0 } else { self.cycles(counter) })
+        let (low, high) = self.line(clock, if is_coarse { 0 } else { self.cycles(counter) });
+        let added = self.added(clock);
+        (low + added, high + added)
     }
 
     /// Keeps the states that the reading allows.

@@ -1,10 +1,13 @@
 //! What the oracle is told: what the kernel was asked, and what the counter showed.
 
 use crate::published::{Scale, Timestamp};
+use crate::watchdog::Verdict;
 
 /// A counter, as the kernel was told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// Which one, since two may be alike.
+    pub number: usize,
     /// Width and unsteered scale.
     pub scale: Scale,
     /// Cycles a second.
@@ -136,6 +139,28 @@ pub enum Event {
     HighResolution {
         /// Whether they do.
         on: bool,
+    },
+    /// The watchdog compared the counter in use with another.
+    Watchdog {
+        /// The counter.
+        now: u64,
+        /// The other one.
+        reference: Source,
+        /// The other one's value at the same moment.
+        reference_now: u64,
+        /// Time since the last comparison, by the kernel's timers.
+        interval_ns: u64,
+        /// How much the two may differ.
+        margin_ns: u32,
+        /// What the kernel says.
+        verdict: Verdict,
+    },
+    /// The observers are in a time namespace from now on.
+    Namespace {
+        /// What that adds to MONOTONIC, its coarse clock and MONOTONIC_RAW, in nanoseconds.
+        monotonic: i128,
+        /// What it adds to BOOTTIME.
+        boottime: i128,
     },
 }
 

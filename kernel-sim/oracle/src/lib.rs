@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`published`], [`publication`] | what must a reader make of one publication |
 //! | [`event`] | what is the oracle told of a kernel |
+//! | [`watchdog`] | which counters may a kernel trust |
 //! | [`clocks`] | what must the clocks of a kernel show after all of that, and what may an observer see |
 //!
 //! The rules are in `docs/oracle.md`.
@@ -20,7 +21,9 @@ pub mod publication;
 pub mod published;
 mod state;
 mod steering;
+pub mod watchdog;
 
 pub use clocks::{Clocks, Disagreement};
 pub use event::{Event, Source};
 pub use state::Config;
+pub use watchdog::Verdict;

@@ -1,6 +1,6 @@
 //! What every call must answer from one publication.
 
-use crate::published::{Motion, Scale, Timestamp, in_a_register, motion, precise_nanos};
+use crate::published::{Motion, NANOS, Scale, Timestamp, in_a_register, motion, precise_nanos};
 
 /// Ids of the clocks that a page serves.
 pub const SERVED: [i32; 7] = [0, 1, 4, 5, 6, 7, 11];
@@ -24,6 +24,10 @@ pub struct Publication {
     pub instants: [Option<(i64, u64)>; 12],
     /// Minutes west and type of DST, as last set.
     pub timezone: (i32, i32),
+    /// What the readers' time namespace adds to the monotonic clocks, in seconds and nanoseconds.
+    pub monotonic_offset: (i64, u32),
+    /// What it adds to BOOTTIME.
+    pub boottime_offset: (i64, u32),
 }
 
 /// What a call must answer.
@@ -42,9 +46,24 @@ impl<T> Due<T> {
 }
 
 impl Publication {
-    /// Nanoseconds since zero of clock `id` at `counter`; `None` if the page cannot serve it.
+    /// Clock `id` at `counter`; `None` if the page cannot serve it.
     #[must_use]
-    pub fn nanos(&self, id: i32, counter: u64) -> Option<i128> {
+    pub fn at(&self, id: i32, counter: u64) -> Option<Timestamp> {
+        // The kernel's own time has to fit, and so has that of the namespace, both the sum of the
+        // seconds and what comes of the nanoseconds.
+        let kernels = Timestamp::from_nanos(self.nanos(id, counter)?)?;
+        let (secs, nanos) = match id {
+            1 | 4 | 6 => self.monotonic_offset,
+            7 => self.boottime_offset,
+            _ => (0, 0),
+        };
+        let whole = i128::from(kernels.secs) + i128::from(secs);
+        i64::try_from(whole).ok()?;
+        Timestamp::from_nanos(whole * NANOS + i128::from(kernels.nanos) + i128::from(nanos))
+    }
+
+    /// Nanoseconds since zero of the kernel's clock `id`.
+    fn nanos(&self, id: i32, counter: u64) -> Option<i128> {
         let (secs, nanos) = self.instant(id)?;
         match id {
             5 | 6 => Some(precise_nanos(secs, nanos, Scale::default(), Motion::Behind)),
@@ -60,14 +79,13 @@ impl Publication {
     /// `clock_gettime`.
     #[must_use]
     pub fn clock_gettime(&self, id: i32, counter: u64) -> Due<Timestamp> {
-        Due::from(self.nanos(id, counter).and_then(Timestamp::from_nanos))
+        Due::from(self.at(id, counter))
     }
 
     /// `clock_gettime_ns`: the register. What `clock_gettime` cannot represent falls back here too.
     #[must_use]
     pub fn clock_gettime_ns(&self, id: i32, counter: u64) -> Due<i64> {
-        let time = self.nanos(id, counter).and_then(Timestamp::from_nanos);
-        Due::from(time.map(|time| in_a_register(time.nanos())))
+        Due::from(self.at(id, counter).map(|time| in_a_register(time.nanos())))
     }
 
     /// `clock_getres` in nanoseconds.
@@ -149,6 +167,28 @@ mod tests {
         assert_eq!(publication.clock_getres(5), Due::Value(4_000_000));
         assert_eq!(publication.clock_getres(6), Due::Fallback);
         assert_eq!(publication.time(), Due::Value(10));
+    }
+
+    #[test]
+    fn a_namespace_moves_the_monotonic_and_the_boot_clock() {
+        let mut publication = Publication {
+            monotonic_offset: (-30, 999_999_990),
+            boottime_offset: (5, 1),
+            ..publication()
+        };
+        publication.instants[1] = Some((i64::MIN + 30, 0));
+        publication.instants[6] = Some((i64::MIN + 29, 999_999_999));
+        publication.instants[7] = Some((i64::MAX - 5, 999_999_998 << 1));
+        let at = |publication: &Publication, id| publication.clock_gettime(id, 100);
+        assert_eq!(at(&publication, 0), Due::Value(Timestamp { secs: 10, nanos: 4 }));
+        assert_eq!(at(&publication, 4), Due::Value(Timestamp { secs: -10, nanos: 999_999_992 }));
+        let first = Due::Value(Timestamp { secs: i64::MIN, nanos: 999_999_990 });
+        assert_eq!(at(&publication, 1), first);
+        assert_eq!(at(&publication, 6), Due::Fallback, "the sum of the seconds has to fit");
+        let last = Due::Value(Timestamp { secs: i64::MAX, nanos: 999_999_999 });
+        assert_eq!(at(&publication, 7), last);
+        publication.boottime_offset = (5, 2);
+        assert_eq!(at(&publication, 7), Due::Fallback);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::fine::{FINE_BITS, Fine, floor};
 use crate::ntp::Ntp;
 use crate::published::{Motion, NANOS, motion};
 use crate::steering::{Parts, Wanted, threshold};
+use crate::watchdog::trusted_ns;
 
 const DAY: i64 = 86_400;
 
@@ -178,7 +179,7 @@ impl State {
             Event::Idle { now, expected_ns } => {
                 running?;
                 let states = self.forward(now);
-                if i128::from(expected_ns) <= self.longest_idle() {
+                if i128::from(expected_ns) <= trusted_ns(&self.source) {
                     return Ok(steered(states));
                 }
                 let states = states.into_iter().flat_map(Self::by_nanosecond);
@@ -197,6 +198,9 @@ impl State {
                 let states = self.forward(now).into_iter();
                 Ok(states.flat_map(|state| state.switched(source, new_now)).collect())
             }
+            // A verdict alone changes nothing, and a namespace is the observers' business.
+            Event::Watchdog { .. } => running.map(|()| vec![self]),
+            Event::Namespace { .. } => Ok(vec![self]),
         }
     }
 
@@ -329,7 +333,7 @@ impl State {
             (Some(before), Some(after)) if after >= before => Some(after - before),
             _ => None,
         };
-        let is_short = by_persistent.is_none_or(|by| by <= self.longest_idle());
+        let is_short = by_persistent.is_none_or(|by| by <= trusted_ns(&self.source));
         let asleep = if self.source.is_nonstop && is_short {
             let cycles = match motion(self.last, now, scale.mask) {
                 Motion::Ahead(cycles) => i128::from(cycles),
@@ -342,13 +346,6 @@ impl State {
         self.last = now & scale.mask;
         self.trust = Trust::Running;
         steered(self.slept(asleep))
-    }
-
-    /// How long the counter can be trusted without a tick, in nanoseconds: half of its range, less
-    /// an eighth of that.
-    fn longest_idle(&self) -> i128 {
-        let half = i128::from(self.source.scale.mask / 2);
-        (half - half / 8) * NANOS / i128::from(self.source.hz)
     }
 
     fn slept(mut self, nanos: i128) -> Vec<Self> {

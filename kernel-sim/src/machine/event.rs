@@ -106,6 +106,9 @@ pub enum Event {
     },
     /// The CPUs' counters agree again.
     Agree,
+    /// The kernel's watchdog compares the counter in use with another, and leaves it if it is not
+    /// good.
+    Watchdog,
 }
 
 /// What is to happen at the end of the UTC day.
@@ -131,7 +134,7 @@ pub enum Sleep {
 }
 
 /// One word for each kind of event, for reports.
-pub const KINDS: [&str; 19] = [
+pub const KINDS: [&str; 20] = [
     "tick",
     "set",
     "inject",
@@ -151,6 +154,7 @@ pub const KINDS: [&str; 19] = [
     "drift",
     "migrate",
     "agree",
+    "watchdog",
 ];
 
 impl Event {
@@ -177,6 +181,7 @@ impl Event {
             Self::Drift { .. } => 16,
             Self::Migrate { .. } => 17,
             Self::Agree => 18,
+            Self::Watchdog => 19,
         }
     }
 
@@ -234,6 +239,7 @@ impl Event {
             },
             "migrate" => Self::Migrate { cycles: arguments.number("a counter value")? },
             "agree" => Self::Agree,
+            "watchdog" => Self::Watchdog,
             _ => return Err(format!("unknown event `{name}`; known are {}", KINDS.join(", "))),
         };
         arguments.end()?;
@@ -273,7 +279,7 @@ impl fmt::Display for Event {
             Self::Step { cycles } => write!(f, " {cycles}"),
             Self::Drift { cpu, ppb } => write!(f, " {cpu} {ppb}"),
             Self::Migrate { cycles } => write!(f, " {cycles}"),
-            Self::Agree => Ok(()),
+            Self::Agree | Self::Watchdog => Ok(()),
         }
     }
 }
@@ -397,6 +403,7 @@ mod tests {
             "drift 0 -50000",
             "migrate 18446744073709551615",
             "agree",
+            "watchdog",
         ];
         let mut kinds = std::collections::BTreeSet::new();
         for line in lines {

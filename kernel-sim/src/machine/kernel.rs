@@ -1,17 +1,19 @@
 //! The machine's kernel: the shipped timekeeper, called as a kernel calls it.
 //!
 //! Each event becomes one or more [`Operation`]s, a request to the timekeeper with the counter value
-//! that goes with it. Whoever watches is told of each before it is carried out.
+//! that goes with it. Whoever watches is told of each before it is carried out and after, and may
+//! then look at the machine as it stands.
 
 use datapage::protocol::Cells;
 use datapage::{NANOS_PER_SEC, Time, TimeZone, Writer};
 use timekeeper::ntp::Loop;
 use timekeeper::sleep::{Idle, SleepClock};
-use timekeeper::{Clocksource, Config, Error, Published, Tick, Timekeeper};
+use timekeeper::{Clocksource, Config, Error, Published, Tick, Timekeeper, Verdict, watchdog};
 
 use super::event::{Event, Leap, Sleep};
 use super::hardware::{Hardware, Oscillator};
 use super::setup::Setup;
+use super::watch::{self, Watch};
 
 /// A request to the timekeeper; `now` is the counter that comes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,9 @@ pub enum Operation {
     SetClocksource { now: u64, source: usize, new_now: u64 },
     /// [`Timekeeper::set_high_resolution`].
     SetHighResolution { on: bool },
+    /// [`Watchdog::check`](timekeeper::Watchdog::check), which publishes nothing: the counter in use
+    /// and that of number `reference`, read together, and what the kernel makes of them.
+    Check { now: u64, reference: usize, reference_now: u64, interval_ns: u64, verdict: Verdict },
 }
 
 /// A machine whose timekeeper publishes on a page.
@@ -70,6 +75,8 @@ pub struct Machine<'p, C: Cells> {
     behind: u32,
     /// Whether the counter is withdrawn.
     withdrawn: bool,
+    /// The watchdog, since its first check of the counter in use.
+    watch: Option<Watch>,
 }
 
 /// Names for counters, since a clocksource wants one.
@@ -142,6 +149,7 @@ impl<'p, C: Cells> Machine<'p, C> {
             to_learn_ns: 0,
             behind: 0,
             withdrawn: false,
+            watch: None,
         })
     }
 
@@ -192,14 +200,14 @@ impl<'p, C: Cells> Machine<'p, C> {
     }
 
     /// Something happens. `watch` is told of each operation before it is carried out, and of its
-    /// outcome after.
+    /// outcome after, with the machine as it stands.
     ///
     /// # Errors
     /// The first error of `watch`.
     pub fn happens<E>(
         &mut self,
         event: Event,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
         match event {
             Event::Tick { cpu } => {
@@ -243,6 +251,7 @@ impl<'p, C: Cells> Machine<'p, C> {
             Event::Sleep { ns, how } => self.sleep(ns, how, watch),
             Event::Idle { ns } => self.idle(ns, watch),
             Event::Switch { source } => self.switch(source, watch),
+            Event::Watchdog => self.check(watch),
             Event::HighResolution { on } => self.run(Operation::SetHighResolution { on }, watch),
             Event::Skew { cpu, cycles } => {
                 self.hardware.shift(self.source, cpu, cycles);
@@ -274,7 +283,7 @@ impl<'p, C: Cells> Machine<'p, C> {
 
     fn tick<E>(
         &mut self,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.withdrawn || self.behind >= PATIENCE {
             return self.rebase(watch);
@@ -289,7 +298,7 @@ impl<'p, C: Cells> Machine<'p, C> {
 
     fn rebase<E>(
         &mut self,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
         let elapsed = time_of(self.hardware.now_ns() - self.updated_ns);
         self.run(Operation::Rebase { now: self.now(), elapsed }, watch)
@@ -299,7 +308,7 @@ impl<'p, C: Cells> Machine<'p, C> {
         &mut self,
         ns: u64,
         how: Sleep,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
         let persistent = |machine: &Self| {
             (how == Sleep::Persistent).then(|| {
@@ -329,7 +338,7 @@ impl<'p, C: Cells> Machine<'p, C> {
     fn idle<E>(
         &mut self,
         ns: u64,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
         if !self.withdrawn {
             self.run(Operation::EnterIdle { now: self.now(), expected_ns: ns }, watch)?;
@@ -341,23 +350,54 @@ impl<'p, C: Cells> Machine<'p, C> {
     fn switch<E>(
         &mut self,
         source: usize,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if source >= self.sources.len() {
+        // Nobody takes a counter that is not there, or that was found unstable.
+        if self.sources.get(source).is_none_or(|source| source.rating() == 0) {
             return Ok(());
         }
         let new_now = self.hardware.read(source, self.cpu);
         self.run(Operation::SetClocksource { now: self.now(), source, new_now }, watch)
     }
 
+    /// The watchdog's timer fires. It does not while the counter is withdrawn, and a machine with
+    /// one good counter has nothing to compare that with.
+    fn check<E>(
+        &mut self,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let reference = watch::reference(&self.sources, self.source);
+        let Some(reference) = reference.filter(|_| !self.withdrawn) else {
+            return Ok(());
+        };
+        self.watch = Watch::over(self.watch, &self.sources, self.source, reference);
+        let (now, reference_now) = (self.now(), self.hardware.read(reference, self.cpu));
+        let true_ns = self.hardware.now_ns();
+        let Some((verdict, interval_ns)) =
+            self.watch.as_mut().map(|watch| watch.check(now, reference_now, true_ns))
+        else {
+            return Ok(());
+        };
+        self.run(Operation::Check { now, reference, reference_now, interval_ns, verdict }, watch)?;
+        if !matches!(verdict, Verdict::Unstable { .. }) {
+            return Ok(());
+        }
+        if let Some(unstable) = self.sources.get_mut(self.source) {
+            *unstable = unstable.unstable();
+        }
+        let best = watchdog::best(&self.sources).map(Clocksource::name);
+        let best = self.sources.iter().position(|source| Some(source.name()) == best);
+        self.switch(best.unwrap_or(reference), watch)
+    }
+
     fn run<E>(
         &mut self,
         operation: Operation,
-        watch: &mut impl FnMut(Operation, Option<Result<(), Error>>) -> Result<(), E>,
+        watch: &mut impl FnMut(&mut Self, Operation, Option<Result<(), Error>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        watch(operation, None)?;
+        watch(self, operation, None)?;
         let outcome = self.carry_out(operation);
-        watch(operation, Some(outcome))
+        watch(self, operation, Some(outcome))
     }
 
     fn carry_out(&mut self, operation: Operation) -> Result<(), Error> {
@@ -415,6 +455,7 @@ impl<'p, C: Cells> Machine<'p, C> {
                 let slept = self.published.update(|clocks| clocks.resume(now, persistent))?;
                 debug_assert!(slept.time.secs >= 0 || slept.clock == SleepClock::None);
                 self.behind = 0;
+                self.watch = None;
             }
             Operation::InjectSleep { now, slept } => {
                 self.published.update(|clocks| clocks.inject_sleep(now, slept))?;
@@ -428,6 +469,7 @@ impl<'p, C: Cells> Machine<'p, C> {
                 self.published.update(|clocks| clocks.rebase(now, elapsed))?;
                 self.withdrawn = false;
                 self.behind = 0;
+                self.watch = None;
             }
             Operation::SetClocksource { now, source, new_now } => {
                 let Some(&clocksource) = self.sources.get(source) else {
@@ -437,7 +479,9 @@ impl<'p, C: Cells> Machine<'p, C> {
                     .update(|clocks| clocks.set_clocksource(now, clocksource, new_now))?;
                 self.source = source;
                 self.behind = 0;
+                self.watch = None;
             }
+            Operation::Check { .. } => return Ok(()),
             Operation::SetHighResolution { on } => {
                 return self.published.update(|clocks| {
                     clocks.set_high_resolution(on);

@@ -11,7 +11,7 @@ use datapage::{ClockId, ClockMode, Instant, PageValues, Scale};
 use kernel_sim::machine::Event;
 
 use crate::rng::Rng;
-use crate::scenario::{Reader, Scenario, Setup, Step, Which};
+use crate::scenario::{Namespace, Reader, Scenario, Setup, Step, Which};
 use crate::subject::Call;
 
 const IDS: [i32; 7] = [0, 1, 4, 5, 6, 7, 11];
@@ -21,6 +21,7 @@ const MODES: [i32; 12] = [1, 1, 1, 0x100, 0x100, 0x101, 0, 2, 3, 0x102, 0x103, -
 
 pub(super) fn scenario(mut rng: Rng, reader: Reader, updates: u64) -> Scenario {
     let rng = &mut rng;
+    let namespace = rng.one_in(6).then(|| namespace(rng));
     let mut steps = Vec::new();
     // Half of the updates differ in little from the one before, as on a machine.
     let mut values = values(rng);
@@ -60,7 +61,24 @@ pub(super) fn scenario(mut rng: Rng, reader: Reader, updates: u64) -> Scenario {
         };
         steps.push(Step::Read { cpu: 0, which });
     }
-    Scenario { setup: Setup { reader, machine: None }, steps }
+    Scenario { setup: Setup { reader, namespace, machine: None }, steps }
+}
+
+/// Offsets that no kernel would accept among those that it would: they carry, borrow, and leave 64
+/// bits. They are few, since each needs a page of its own.
+const OFFSETS: [(i64, u32); 6] = [
+    (86_400, 0),
+    (-1, 999_999_999),
+    (0, 1),
+    (-4_000_000_000, 500_000_000),
+    (i64::MAX, 999_999_999),
+    (i64::MIN, 1),
+];
+
+fn namespace(rng: &mut Rng) -> Namespace {
+    let at = rng.below(OFFSETS.len() as u64) as usize;
+    let next = (at + 1) % OFFSETS.len();
+    Namespace { monotonic: OFFSETS[at], boottime: OFFSETS[next] }
 }
 
 fn timezone(rng: &mut Rng) -> Event {

@@ -12,7 +12,7 @@ use kernel_sim::machine::hardware::Oscillator;
 use kernel_sim::machine::setup::{CounterSetup, Setup as Machine};
 
 use crate::rng::Rng;
-use crate::scenario::{Reader, Scenario, Setup, Step, Which};
+use crate::scenario::{Namespace, Reader, Scenario, Setup, Step, Which};
 use crate::subject::Call;
 
 const SECOND: u64 = 1_000_000_000;
@@ -46,15 +46,25 @@ const DATES: [i64; 9] = [
     -9_223_300_000, // 1677
 ];
 
+/// Time namespaces as they come about: a container that was moved to a machine that is up for longer
+/// or shorter than the one before. In the last one the clocks are below zero at first.
+const NAMESPACES: [Namespace; 4] = [
+    Namespace { monotonic: (86_400 * 30, 123_456_789), boottime: (86_400 * 31, 999_999_999) },
+    Namespace { monotonic: (0, 1), boottime: (-1, 999_999_999) },
+    Namespace { monotonic: (9_000_000_000, 0), boottime: (0, 0) },
+    Namespace { monotonic: (-11, 500_000_000), boottime: (-100, 1) },
+];
+
 pub(super) fn scenario(mut rng: Rng, reader: Reader, updates: u64) -> Scenario {
     let machine = machine(&mut rng);
+    let namespace = rng.one_in(6).then(|| rng.of(&NAMESPACES));
     let mut writer = Writer::new(rng, machine.clone(), reader);
     // A few more than are wanted: some are refused, some only move counters.
     while writer.updates < updates + updates / 8 {
         writer.step();
     }
     let steps = writer.steps;
-    Scenario { setup: Setup { reader, machine: Some(machine) }, steps }
+    Scenario { setup: Setup { reader, namespace, machine: Some(machine) }, steps }
 }
 
 fn machine(rng: &mut Rng) -> Machine {
@@ -87,7 +97,9 @@ pub(crate) struct Writer {
     reader: Reader,
     pub(crate) steps: Vec<Step>,
     pub(crate) updates: u64,
-    source: usize,
+    /// The counters that the kernel may be using: where a watchdog decides, more than one.
+    sources: Vec<Oscillator>,
+    has_watchdog: bool,
     /// True time since the last update, and by how much counters were moved since, in cycles: with
     /// more than half of a counter's range nobody can tell what it means.
     since_ns: u64,
@@ -98,14 +110,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(rng: Rng, machine: Machine, reader: Reader) -> Self {
+    pub(crate) fn new(mut rng: Rng, machine: Machine, reader: Reader) -> Self {
+        let has_watchdog = machine.counters.len() > 1 && rng.one_in(2);
+        let all = machine.counters.iter().map(|counter| counter.oscillator);
+        let sources = all.take(if has_watchdog { usize::MAX } else { 1 }).collect();
         Self {
             rng,
             machine,
             reader,
             steps: Vec::new(),
             updates: 0,
-            source: 0,
+            sources,
+            has_watchdog,
             since_ns: 0,
             moved: 0,
             apart: 0,
@@ -174,8 +190,8 @@ impl Writer {
             return ns;
         }
         let ns = ns.min(SECOND);
-        self.apart += self.oscillator().hz / 10_000 + 1;
-        if self.apart > self.oscillator().mask() >> 5 {
+        self.apart += self.fastest_hz() / 10_000 + 1;
+        if self.apart > self.narrowest() >> 5 {
             self.steps.push(Step::Event(Event::Agree));
             self.agree();
         }
@@ -190,15 +206,26 @@ impl Writer {
 
     /// The longest time without an update that leaves room for what moved the counter meanwhile.
     fn longest_ns(&self) -> u64 {
-        let oscillator = self.oscillator();
         let moved = self.moved + self.apart;
-        let cycles = (oscillator.mask() / 2).saturating_sub(moved) / 4 * 3;
-        let ns = u128::from(cycles) * u128::from(SECOND) / u128::from(oscillator.hz);
-        u64::try_from(ns).unwrap_or(u64::MAX).min(3 * 3600 * SECOND)
+        let longest = |oscillator: &Oscillator| {
+            let cycles = (oscillator.mask() / 2).saturating_sub(moved) / 4 * 3;
+            let ns = u128::from(cycles) * u128::from(SECOND) / u128::from(oscillator.hz);
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        self.sources.iter().map(longest).min().unwrap_or(0).min(3 * 3600 * SECOND)
     }
 
-    fn oscillator(&self) -> Oscillator {
-        self.machine.counters[self.source].oscillator
+    /// The range of the narrowest counter that may be in use.
+    fn narrowest(&self) -> u64 {
+        self.sources.iter().map(Oscillator::mask).min().unwrap_or(0)
+    }
+
+    fn fastest_hz(&self) -> u64 {
+        self.sources.iter().map(|oscillator| oscillator.hz).max().unwrap_or(1)
+    }
+
+    fn slowest_hz(&self) -> u64 {
+        self.sources.iter().map(|oscillator| oscillator.hz).min().unwrap_or(1)
     }
 
     fn tick(&mut self) -> Event {
@@ -255,7 +282,8 @@ impl Writer {
     }
 
     fn event(&mut self) -> Event {
-        match self.rng.below(28) {
+        match self.rng.below(if self.has_watchdog { 30 } else { 28 }) {
+            28 | 29 => self.watchdog(),
             0 | 1 => self.set(),
             2 | 3 => Event::Inject { nanos: self.amount(3_000_000_000) },
             4 => Event::Timezone {
@@ -307,9 +335,8 @@ impl Writer {
     /// By how much a counter jumps: at most what it makes in `ms` milliseconds, or a small part of
     /// its range.
     fn shift(&mut self, ms: i64) -> i64 {
-        let oscillator = self.oscillator();
-        let by_time = i64::try_from(oscillator.hz / 1_000).unwrap_or(1).saturating_mul(ms);
-        let room = (oscillator.mask() >> 4).saturating_sub(self.moved + self.apart);
+        let by_time = i64::try_from(self.slowest_hz() / 1_000).unwrap_or(1).saturating_mul(ms);
+        let room = (self.narrowest() >> 4).saturating_sub(self.moved + self.apart);
         let most = by_time.min(i64::try_from(room).unwrap_or(i64::MAX));
         self.rng.within(-most, most)
     }
@@ -360,9 +387,27 @@ impl Writer {
         Event::Sleep { ns, how: self.rng.of(&[Sleep::Nonstop, Sleep::Persistent, Sleep::Unknown]) }
     }
 
+    /// The watchdog looks, and half of the time the counter jumps between two looks: by about what is
+    /// tolerated, or by much more.
+    fn watchdog(&mut self) -> Event {
+        if self.rng.one_in(2) {
+            self.steps.push(Step::Event(Event::Watchdog));
+            let tolerated = self.rng.of(&self.sources).hz / 4_000;
+            let about = tolerated.saturating_add_signed(self.rng.within(-2, 2)).cast_signed();
+            let any = self.shift(100);
+            let cycles = self.rng.of(&[about, -about, any, any / 16]);
+            self.moved += cycles.unsigned_abs();
+            self.steps.push(Step::Event(Event::Step { cycles }));
+        }
+        Event::Watchdog
+    }
+
     fn switch(&mut self) -> Event {
         let source = self.rng.below(self.machine.counters.len() as u64);
-        self.source = usize::try_from(source).unwrap_or(0);
-        Event::Switch { source: self.source }
+        let source = usize::try_from(source).unwrap_or(0);
+        if !self.has_watchdog {
+            self.sources = vec![self.machine.counters[source].oscillator];
+        }
+        Event::Switch { source }
     }
 }

@@ -17,7 +17,7 @@ use datapage::{ClockId, ClockMode, Instant, PageValues, Scale};
 use kernel_sim::machine::event::{Duration, Event, duration};
 use kernel_sim::machine::setup::Setup as Machine;
 
-use super::{Reader, Scenario, Setup, Step, Which};
+use super::{Namespace, Reader, Scenario, Setup, Step, Which};
 use crate::subject::Call;
 
 /// A line that is no step of a scenario.
@@ -37,12 +37,16 @@ impl Scenario {
     /// The first wrong line.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut lines = Lines::new(text);
-        let mut setup = Setup { reader: Reader::Code, machine: None };
+        let mut setup = Setup { reader: Reader::Code, namespace: None, machine: None };
         let mut steps = Vec::new();
         while let Some(words) = lines.next() {
             lines.judge(|lines| match *words.as_slice() {
                 ["reader", reader] => {
                     setup.reader = parse_reader(reader)?;
+                    Ok(())
+                }
+                ["namespace", ref offsets @ ..] => {
+                    setup.namespace = Some(parse_namespace(offsets)?);
                     Ok(())
                 }
                 ["machine", ref rest @ ..] => {
@@ -99,6 +103,21 @@ fn parse_reader(word: &str) -> Result<Reader, String> {
         "preemptible" => Ok(Reader::Preemptible),
         "image" => Ok(Reader::Image),
         _ => Err(format!("`{word}` is no reader; write code, preemptible or image")),
+    }
+}
+
+fn parse_namespace(words: &[&str]) -> Result<Namespace, String> {
+    let offset = |word: &str| {
+        let wrong = || format!("`{word}` is no offset; write SECS:NANOS, nanoseconds below 10^9");
+        let (secs, nanos) = word.split_once(':').ok_or_else(wrong)?;
+        let nanos: u32 = number(nanos, "nanoseconds")?;
+        if nanos > 999_999_999 { Err(wrong()) } else { Ok((number(secs, "seconds")?, nanos)) }
+    };
+    match *words {
+        ["monotonic", monotonic, "boottime", boottime] => {
+            Ok(Namespace { monotonic: offset(monotonic)?, boottime: offset(boottime)? })
+        }
+        _ => Err("write: namespace monotonic SECS:NANOS boottime SECS:NANOS".into()),
     }
 }
 
@@ -216,6 +235,11 @@ fn number<T: std::str::FromStr>(word: &str, wanted: &str) -> Result<T, String> {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "reader {}", self.setup.reader)?;
+        if let Some(Namespace { monotonic, boottime }) = self.setup.namespace {
+            let offset = |(secs, nanos): (i64, u32)| format!("{secs}:{nanos}");
+            let (monotonic, boottime) = (offset(monotonic), offset(boottime));
+            writeln!(f, "namespace monotonic {monotonic} boottime {boottime}")?;
+        }
         if let Some(machine) = &self.setup.machine {
             write!(f, "{machine}")?;
         }
@@ -313,6 +337,7 @@ mod tests {
 
     const EVERY_LINE: &str = "\
 reader preemptible
+namespace monotonic -7:999999999 boottime 86400:0
 machine cpus 2 hz 250 realtime 1483228790
 counter hz 2400000000 bits 64 mode 1 start 5
 counter hz 14318180 bits 32 mode 0 start 0 nonstop
@@ -353,6 +378,8 @@ counter 77
             ("read 0 weather", 1, "gettimeofday"),
             ("publish steered=65:1:1", 1, "64 is the limit"),
             ("+5 tick 0", 1, "no duration"),
+            ("namespace monotonic 5:1000000000 boottime 0:0", 1, "below 10^9"),
+            ("namespace realtime 5:0", 1, "boottime SECS:NANOS"),
         ] {
             let error = Scenario::parse(text).unwrap_err();
             assert!(error.reason.contains(part), "{error}");
