@@ -26,4 +26,6 @@ pub mod keeper;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod launch;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod precedence;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod sandwich;

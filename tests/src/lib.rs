@@ -12,6 +12,7 @@ pub mod golden;
 pub mod kernel;
 pub mod oracle;
 pub mod page;
+pub mod processes;
 pub mod skip;
 pub mod stepped;
 pub mod workshop;

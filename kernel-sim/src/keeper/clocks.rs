@@ -5,10 +5,13 @@
 //! MONOTONIC_RAW are followed, the three differences are measured once and kept until a
 //! measurement excludes them, and a difference that changes is a step of its clock.
 
+use std::cell::Cell;
+
 use datapage::{ClockId, ClockMode, PageValues, Scale};
 use libc::c_int;
 
 use crate::host::{Bounds, HostClocks, Pair, counter_mode};
+use crate::keeper::Line;
 use crate::keeper::follow::{Bend, Follower, was_interrupted};
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
@@ -65,10 +68,7 @@ impl FirstLook {
     /// Looks at the clocks.
     #[must_use]
     pub fn new(host: &HostClocks) -> Self {
-        Self {
-            steered: series(host, libc::CLOCK_MONOTONIC),
-            raw: series(host, libc::CLOCK_MONOTONIC_RAW),
-        }
+        Self { steered: series(host, libc::CLOCK_MONOTONIC), raw: raw_series(host) }
     }
 }
 
@@ -111,32 +111,46 @@ impl Clocks {
         })
     }
 
-    /// Shows what a page already shows, where it is close enough to the truth to be slewed.
-    pub fn take_over(&mut self, page: &datapage::Page) {
-        let now = self.host.counter();
-        let line = |clock: ClockId| {
-            let read = page.precise(clock.slot()?, |_| Some(now))?;
-            let secs = i128::from(read.sec.cast_signed()) * (NANOS_PER_SEC << read.shift);
-            let since = i128::from(read.cycles) * i128::from(read.mult);
-            Some(crate::keeper::Line {
-                cycle: now,
-                at: secs + i128::from(read.nsec) + since,
-                mult: read.mult,
-                shift: read.shift,
-            })
+    /// The clocks that a page of a keeper before this one shows, without a look at their rates
+    /// first: nothing to wait for, on a machine where a wait may take long.
+    ///
+    /// `None` if the page does not show them (it was left in the middle of an update), if they are
+    /// too far from the host's, or if those were set meanwhile.
+    #[must_use]
+    pub fn continued(
+        host: HostClocks,
+        page: &datapage::Page,
+        shift: Shift,
+        hz: u32,
+    ) -> Option<Self> {
+        let (steered, raw) = (series(&host, libc::CLOCK_MONOTONIC), raw_series(&host));
+        let (mode, now) = (counter_mode(), host.counter());
+        let line = |clock| shown_line(page, mode, clock, now);
+        let monotonic = line(ClockId::MONOTONIC)?;
+        let ahead = |clock| {
+            let other = line(clock)?;
+            Some((other.at - monotonic.at) >> monotonic.shift)
         };
-        if let Some(line) = line(ClockId::MONOTONIC) {
-            self.steered.take_over(line);
-        }
-        if let Some(line) = line(ClockId::MONOTONIC_RAW) {
-            self.raw.take_over(line);
-        }
+        let realtime = ahead(ClockId::REALTIME)? - shift.0;
+        let boottime = ahead(ClockId::BOOTTIME)?;
+        Some(Self {
+            host,
+            shift,
+            steered: Follower::continued(monotonic, &steered)?,
+            raw: Follower::continued(line(ClockId::MONOTONIC_RAW)?, &raw)?,
+            realtime: Difference::new(&host, libc::CLOCK_REALTIME)?.or_as_shown(realtime),
+            boottime: Difference::new(&host, libc::CLOCK_BOOTTIME)?.or_as_shown(boottime),
+            tai: tai_difference(&host)?,
+            hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
+            coarse_res: tick_nanos(hz),
+            mode,
+        })
     }
 
     /// Takes in what the host's clocks say now.
     pub fn update(&mut self) {
         self.steered.update(&series(&self.host, libc::CLOCK_MONOTONIC));
-        self.raw.update(&series(&self.host, libc::CLOCK_MONOTONIC_RAW));
+        self.raw.update(&raw_series(&self.host));
         self.boottime.update(&self.host);
         let before = self.realtime.nanos;
         self.realtime.update(&self.host);
@@ -200,6 +214,13 @@ impl Difference {
         Some(Self { clock, nanos: bounds.middle(), bounds })
     }
 
+    /// The difference that readers already see, where it is one that was measured just now: the
+    /// middle of new bounds would be a step of some nanoseconds.
+    fn or_as_shown(self, shown: i128) -> Self {
+        let holds = self.bounds.and(Bounds { low: shown, high: shown }).is_some();
+        if holds { Self { nanos: shown, ..self } } else { self }
+    }
+
     fn update(&mut self, host: &HostClocks) {
         let seen = host.difference(self.clock, libc::CLOCK_MONOTONIC, ROUNDS_CHECK);
         match seen.and_then(|seen| self.bounds.and(seen)) {
@@ -209,11 +230,31 @@ impl Difference {
     }
 }
 
+/// The line on which a page in this mode shows a clock, from `now` on.
+fn shown_line(page: &datapage::Page, mode: ClockMode, clock: ClockId, now: u64) -> Option<Line> {
+    let found = Cell::new(None);
+    let read = page.precise(clock.slot()?, |mode| {
+        found.set(Some(mode));
+        Some(now)
+    })?;
+    if found.get() != Some(mode) {
+        return None;
+    }
+    let secs = i128::from(read.sec.cast_signed()) * (NANOS_PER_SEC << read.shift);
+    let since = i128::from(read.cycles) * i128::from(read.mult);
+    let at = secs + i128::from(read.nsec) + since;
+    Some(Line { cycle: now, at, mult: read.mult, shift: read.shift })
+}
+
 /// TAI - REALTIME: whole seconds by definition, so one measurement is exact.
 fn tai_difference(host: &HostClocks) -> Option<i128> {
     let bounds = host.difference(libc::CLOCK_TAI, libc::CLOCK_REALTIME, ROUNDS_CHECK)?;
     let half = NANOS_PER_SEC / 2;
     Some((bounds.middle() + half).div_euclid(NANOS_PER_SEC) * NANOS_PER_SEC)
+}
+
+fn raw_series(host: &HostClocks) -> [Pair; SERIES] {
+    series(host, libc::CLOCK_MONOTONIC_RAW)
 }
 
 fn series(host: &HostClocks, clock: c_int) -> [Pair; SERIES] {
@@ -273,7 +314,7 @@ fn fill(values: &mut PageValues, host: &HostClocks, shift: i128) {
     let all = (0..12).map(ClockId).filter(|clock| clock.slot().is_some());
     for clock in all {
         let shift = if moved.contains(&clock) { shift } else { 0 };
-        let line = crate::keeper::Line { cycle: 0, at: host.nanos(clock.0), mult: 0, shift: 0 };
+        let line = Line { cycle: 0, at: host.nanos(clock.0), mult: 0, shift: 0 };
         values.set(clock, line.coarse(shift));
     }
 }
@@ -281,7 +322,6 @@ fn fill(values: &mut PageValues, host: &HostClocks, shift: i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::Line;
     use crate::map::MappedImage;
     use datapage::{Features, Instant};
 
@@ -414,27 +454,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_keeper_that_takes_over_shows_no_step() {
-        let host = Host::new();
-        let first = host.follow(Shift::default());
-        let bends = first.bend();
+    /// A page that shows these values.
+    fn page_with(values: &PageValues) -> MappedImage {
         let mut page = MappedImage::new(&linker::SYSCALL).unwrap();
-        let (mut writer, page) = page.split();
+        let (mut writer, _) = page.split();
         writer.format(Features::empty(), 4096);
-        let old = first.values(&bends);
-        writer.publish(&old.validate().unwrap());
+        writer.publish(&values.validate().unwrap());
+        page
+    }
 
-        let mut second = host.follow(Shift::default());
-        second.take_over(page.page());
-        let bends = second.bend();
-        let new = second.values(&bends);
-        for clock in [ClockId::MONOTONIC, ClockId::MONOTONIC_RAW] {
-            for counter in [bends.cycle, bends.cycle + 10_000] {
-                let step = shown(&new, clock, counter) - shown(&old, clock, counter);
-                assert!((0..=1).contains(&step), "{clock:?} steps by {step} ns");
+    #[test]
+    fn a_keeper_that_takes_over_goes_on_at_once_and_shows_no_step() {
+        for shift in [Shift::default(), Shift(-77 * NANOS_PER_SEC)] {
+            let host = Host::new();
+            let first = host.follow(shift);
+            let old = first.values(&first.bend());
+            let page = page_with(&old);
+
+            let take_over = || Clocks::continued(host.clocks(), page.page(), shift, 250);
+            let mut second = (0..10).find_map(|_| take_over()).expect("nobody sets these clocks");
+            let bends = second.bend();
+            let new = second.values(&bends);
+            for clock in PRECISE {
+                for counter in [bends.cycle, bends.cycle + 10_000] {
+                    let step = shown(&new, clock, counter) - shown(&old, clock, counter);
+                    assert!((0..=1).contains(&step), "{clock:?} steps by {step} ns");
+                }
             }
+            // The rate of its first tick is the page's, from then on its own.
+            std::thread::sleep(std::time::Duration::from_millis(4));
+            second.update();
+            assert_followed(&host, &mut second, shift.0 / NANOS_PER_SEC);
         }
+    }
+
+    #[test]
+    fn a_page_that_does_not_show_the_counters_clocks_is_not_gone_on_from() {
+        let clocks = HostClocks::new().unwrap();
+        let continued = |values: &PageValues| {
+            Clocks::continued(clocks, page_with(values).page(), Shift::default(), 250).is_some()
+        };
+        assert!(!continued(&values_without_counter(&clocks, 250)), "mode NONE");
+        assert!(!continued(&values_by_tick(&clocks, Shift::default(), 250)), "mode MEMORY");
+        let mut late = Host::new().values;
+        late.clock_mode = counter_mode();
+        assert!(!continued(&late), "another time than this host's");
     }
 
     #[test]

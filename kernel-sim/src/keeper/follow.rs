@@ -116,12 +116,25 @@ impl Follower {
         })
     }
 
-    /// Shows `line` from now on, which another keeper's readers already see.
-    pub fn take_over(&mut self, line: Line) {
-        let distance = to_nanos(line.at(self.estimate.cycle) - self.estimate.at, line.shift);
-        if line.shift == self.shown.shift && distance.abs() < STEP_NS {
-            self.shown = line;
-        }
+    /// Goes on from a line that another keeper's readers already see, with one series of
+    /// observations: the line's rate is near enough until the next tick gives a better one.
+    ///
+    /// `None` if the clock is too far from the line to be slewed there, or the series excludes
+    /// itself or was interrupted.
+    #[must_use]
+    pub fn continued(line: Line, series: &[Pair]) -> Option<Self> {
+        let rate = line.rate();
+        let seen = observe(series, rate, line.shift)?;
+        let distance = to_nanos(line.at(seen.cycle) - seen.at, line.shift);
+        (distance.abs() < STEP_NS).then(|| Self {
+            shown: line,
+            estimate: seen,
+            rate,
+            seen: VecDeque::from([seen]),
+            disagreeing: 0,
+            width: seen.width,
+            pace_ns: 0.0,
+        })
     }
 
     /// The line that readers see.

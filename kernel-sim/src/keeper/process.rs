@@ -11,6 +11,7 @@ use crate::keeper::clocks::{
     Clocks, FirstLook, Shift, tick_nanos, values_by_tick, values_without_counter,
 };
 use crate::keeper::memory::PageMemory;
+use crate::precedence;
 
 /// Writes a page until nobody uses it any more.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl Keeper {
     /// # Errors
     /// Why the page cannot be kept.
     pub fn run(mut self, tell: &mut dyn FnMut(News)) -> Result<(), KeeperError> {
-        ask_for_precedence();
+        precedence::ask();
         let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
         let inherited = self.memory.page().header().is_ok();
         if !inherited {
@@ -81,11 +82,12 @@ impl Keeper {
         }
         let mut clocks = None;
         if self.counter {
-            let mut found = first_clocks(host, self.shift, self.hz)?;
-            if inherited {
-                found.take_over(self.memory.page());
-            }
-            clocks = Some(found);
+            let page = self.memory.page();
+            let continued = || Clocks::continued(host, page, self.shift, self.hz);
+            clocks = Some(match inherited.then(continued).flatten() {
+                Some(clocks) => clocks,
+                None => first_clocks(host, self.shift, self.hz)?,
+            });
         }
         self.publish(&host, clocks.as_mut());
         tell(News::Ready);
@@ -149,18 +151,6 @@ impl Keeper {
             writer.set_memory_counter(values.cycle_last);
         }
     }
-}
-
-/// Asks to be run before ordinary processes, where the user may do that.
-///
-/// A kernel's writer is not interrupted in the middle of an update; this one can be taken off its
-/// CPU there, and readers then fall back to the kernel. The rarer that is the better; the tick takes
-/// some microseconds of each 250th of a second.
-fn ask_for_precedence() {
-    let first = libc::sched_param { sched_priority: 1 };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: a live parameter; it concerns this process alone, and a refusal changes nothing.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const first) };
 }
 
 fn lease(error: Errno) -> KeeperError {

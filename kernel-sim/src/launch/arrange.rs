@@ -24,6 +24,7 @@ use crate::launch::background::{retire, set_dumpable};
 use crate::launch::command::{Clock, Command, LaunchError};
 use crate::launch::letters::{Letter, Post};
 use crate::launch::tracer::Tracer;
+use crate::launch::tracing;
 
 /// What every keeper of a run is told.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +153,7 @@ impl Command {
         let pid = match unsafe { fork() }.map_err(LaunchError::kernel("starting the program"))? {
             ForkResult::Child => {
                 drop(near);
-                become_program(arguments, mask, tracer, far.into())
+                become_program(arguments, mask, tracer, !self.detach, far.into())
             }
             ForkResult::Parent { child } => child.as_raw(),
         };
@@ -182,7 +183,13 @@ impl Command {
 }
 
 /// What the program's process does until it is the program.
-fn become_program(arguments: &[CString], mask: SigSet, tracer: pid_t, mut command: File) -> ! {
+fn become_program(
+    arguments: &[CString],
+    mask: SigSet,
+    tracer: pid_t,
+    is_followed: bool,
+    mut command: File,
+) -> ! {
     // A traced process has to be open to its tracer, and is about to be the user's own anyway.
     let _ = set_dumpable(true);
     // SAFETY: names the process that may trace this one, where Yama restricts that.
@@ -195,6 +202,9 @@ fn become_program(arguments: &[CString], mask: SigSet, tracer: pid_t, mut comman
     // SAFETY: the default action runs no code.
     let _ = unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) };
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None);
+    if is_followed {
+        tracing::announce();
+    }
     let error = match arguments.first().map(|program| execvp(program, arguments)) {
         Some(Err(error)) => error,
         _ => Errno::ENOENT,

@@ -68,8 +68,8 @@ impl fmt::Display for Call {
 }
 
 /// `AUDIT_ARCH_X86_64` and `AUDIT_ARCH_I386` (`include/uapi/linux/audit.h`).
-const X86_64: u32 = 0xc000_003e;
-const I386: u32 = 0x4000_0003;
+pub(crate) const X86_64: u32 = 0xc000_003e;
+pub(crate) const I386: u32 = 0x4000_0003;
 
 /// Marks a call of the x32 table.
 const X32: u64 = 0x4000_0000;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_by_table_and_clock() {
-        let call = |arch, number, first| counted(BeginningCall { arch, number, first });
+        let call = |arch, number, first| counted(BeginningCall { arch, number, first, second: 0 });
         let named = |name: &str, clock| Some(Call { name: name.to_owned(), clock });
         // Upper bits of the register do not belong to the clock's id.
         let monotonic = call(X86_64, 228, 0xffff_ffff_0000_0001);

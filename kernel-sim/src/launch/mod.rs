@@ -19,6 +19,7 @@
 //! | `arrange.rs` | who starts whom, in which order |
 //! | `supervise.rs` | what does the command do while the program runs |
 //! | `tracer.rs` | how are programs followed over fork and exec |
+//! | `tracing.rs` | how is a program noticed that wants to trace |
 //! | `swap.rs`, `handover.rs`, `auxv.rs` | how is one program put on the image |
 //! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
 //! | `calls.rs` | which system calls are counted |
@@ -39,6 +40,7 @@ mod ptrace;
 mod supervise;
 mod swap;
 mod tracer;
+mod tracing;
 
 pub use calls::{Call, SystemCalls};
 pub use command::{Clock, Command, LaunchError, Outcome, Status};

@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Exec(Stopped),
     /// It made a child or a thread.
     Child(Stopped),
+    /// It begins a system call that its filter stops at.
+    Filtered(Stopped),
     /// It is stopped by job control, and stays so.
     Group(Stopped),
     /// It is about to get this signal.
@@ -38,6 +40,7 @@ const FOLLOW: c_int = libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACESECCOMP
     | libc::PTRACE_O_TRACESYSGOOD;
 
 /// Begins to trace `pid` and whatever it starts.
@@ -80,6 +83,7 @@ fn event(stopped: Stopped, status: c_int) -> Event {
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
             Event::Child(stopped)
         }
+        libc::PTRACE_EVENT_SECCOMP => Event::Filtered(stopped),
         libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => Event::Group(stopped),
         0 if signal == libc::SIGTRAP | 0x80 => Event::SystemCall(stopped),
         0 => Event::Signal(stopped, signal),
@@ -152,8 +156,8 @@ impl Stopped {
         request(libc::PTRACE_SETSIGMASK, self.0, size_of::<u64>(), from)
     }
 
-    /// Number, first argument and calling convention of the system call that it begins; `None` at
-    /// the end of one.
+    /// The system call that it begins, at whose beginning or filter it stands; `None` at the end of
+    /// one.
     pub(crate) fn beginning_call(self) -> nix::Result<Option<BeginningCall>> {
         let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
         let size = size_of::<libc::ptrace_syscall_info>();
@@ -161,12 +165,20 @@ impl Stopped {
         request(libc::PTRACE_GET_SYSCALL_INFO, self.0, size, to)?;
         // SAFETY: it was zeroed, which is a valid value of each field, and the kernel filled it.
         let info = unsafe { info.assume_init() };
-        if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
-            return Ok(None);
-        }
-        // SAFETY: `op` says that the kernel filled this variant.
-        let entry = unsafe { info.u.entry };
-        Ok(Some(BeginningCall { arch: info.arch, number: entry.nr, first: entry.args[0] }))
+        let (number, [first, second, ..]) = match info.op {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => {
+                // SAFETY: `op` says that the kernel filled this variant.
+                let entry = unsafe { info.u.entry };
+                (entry.nr, entry.args)
+            }
+            libc::PTRACE_SYSCALL_INFO_SECCOMP => {
+                // SAFETY: `op` says that the kernel filled this variant.
+                let filtered = unsafe { info.u.seccomp };
+                (filtered.nr, filtered.args)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(BeginningCall { arch: info.arch, number, first, second }))
     }
 }
 
@@ -179,6 +191,8 @@ pub(crate) struct BeginningCall {
     pub(crate) number: u64,
     /// The call's first argument.
     pub(crate) first: u64,
+    /// Its second.
+    pub(crate) second: u64,
 }
 
 /// A signal or a set of options, neither of which is negative.

@@ -12,6 +12,7 @@ use crate::launch::arrange::{Arrangement, Orders, start_keeper};
 use crate::launch::calls::SystemCalls;
 use crate::launch::command::{Command, LaunchError, Outcome, Status};
 use crate::launch::letters::{Letter, Post};
+use crate::precedence;
 
 /// What a command says while a program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,14 @@ impl Command {
                 calls: SystemCalls::default(),
                 remark,
             };
-            supervisor.run()
+            // The programs are started; what is forked from now on is a keeper, which readers wait
+            // for when one was killed.
+            let before = precedence::ask();
+            let outcome = supervisor.run();
+            if let Some(before) = before {
+                before.restore();
+            }
+            outcome
         });
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
         outcome

@@ -14,6 +14,7 @@ use crate::launch::inject::InjectError;
 use crate::launch::letters::{Letter, Post};
 use crate::launch::ptrace::{self, Event, Stopped};
 use crate::launch::swap::{Leftovers, Replacement, SwapError, swap};
+use crate::launch::tracing::{Wish, wish};
 
 /// Follows one program and all that it starts.
 #[derive(Debug)]
@@ -114,6 +115,10 @@ impl Tracer {
                 }
                 self.resume(stopped, 0)
             }
+            Event::Filtered(stopped) => {
+                self.hear_wish(stopped)?;
+                self.resume(stopped, 0)
+            }
             Event::Group(stopped) => stopped.listen(),
             Event::Signal(stopped, signal) => self.resume(stopped, signal),
             Event::Other(stopped) => self.resume(stopped, 0),
@@ -173,11 +178,23 @@ impl Tracer {
                     .into(),
             ));
         }
-        if TRACERS.iter().any(|tracer| name.ends_with(tracer)) {
-            self.say(Letter::Warning(format!(
-                "{name} traces programs itself, and a program has one tracer: use --detach for it"
-            )));
-        }
+    }
+
+    /// Says why a program that wants to trace, or to be traced, gets EPERM.
+    fn hear_wish(&mut self, stopped: Stopped) -> nix::Result<()> {
+        let call = stopped.beginning_call()?;
+        let wish = call.and_then(|call| wish(call, |pid| self.threads.contains_key(&pid)));
+        let asks = match wish {
+            Some(Wish::ToBeTraced) => "to be traced".to_owned(),
+            Some(Wish::ToTrace(pid)) => format!("to trace process {pid}"),
+            None => return Ok(()),
+        };
+        let Program { name, .. } = program_of(stopped.0);
+        self.say(Letter::Warning(format!(
+            "{name} asks {asks} and gets EPERM, because a program has one tracer, which is this \
+             command; run it with --detach"
+        )));
+        Ok(())
     }
 
     /// Sends a warning or note, once.
@@ -213,6 +230,3 @@ fn program_of(pid: pid_t) -> Program {
     let mode = fs::metadata(&link).map_or(0, |file| file.mode());
     Program { name, set_user: mode & (libc::S_ISUID | libc::S_ISGID) != 0 }
 }
-
-/// Programs of which it is known that they trace others.
-const TRACERS: [&str; 4] = ["/gdb", "/strace", "/ltrace", "/rr"];

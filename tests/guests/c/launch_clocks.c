@@ -3,9 +3,10 @@
  * processes around it.
  *
  * launch_clocks FILE MILLISECONDS: writes its parent's and its own id to FILE, then one line to
- * standard output: the longest call, the longest time that a coarse clock and time() stood still,
- * how far the precise clock is from the kernel's at the end, and by how much the precise and the
- * coarse clock went back at most.
+ * standard output: the longest call, the longest time that a coarse clock stood still (from after
+ * the first to before the last read of one value, so that a program that is taken off its CPU does
+ * not count), how far the precise clock is from the kernel's at the end, and by how much the precise
+ * and the coarse clock went back at most.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -44,14 +45,15 @@ int main(int argc, char **argv)
     long long longest = 0, still = 0, moved = begin, back = 0, coarse_back = 0;
     long long coarse = 0, precise = 0;
     for (long long now = begin; now < end;) {
+        long long before = kernel(CLOCK_MONOTONIC);
         long long next = page(CLOCK_MONOTONIC_COARSE);
         long long fine = page(CLOCK_MONOTONIC);
         time(NULL);
         long long after = kernel(CLOCK_MONOTONIC);
         if (next != coarse)
             moved = after;
-        else if (after - moved > still)
-            still = after - moved;
+        else if (before - moved > still)
+            still = before - moved;
         if (precise - fine > back)
             back = precise - fine;
         if (coarse - next > coarse_back)

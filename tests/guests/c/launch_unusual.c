@@ -13,6 +13,8 @@
  * launch_unusual unmap                  no vDSO left
  * launch_unusual thread PROGRAM...      exec from a thread that is not the leader
  * launch_unusual traceme                asks to be traced by its parent
+ * launch_unusual traces                 two children that ask to be traced by it
+ * launch_unusual seizes [ID]            asks to trace a child, or another process
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,6 +23,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +123,43 @@ static int unmap(void)
     return syscall(SYS_clock_gettime, CLOCK_REALTIME, &now) != 0;
 }
 
+static int trace_said(long answer)
+{
+    printf("%s %s\n", answer ? strerror(errno) : "traced", on_image() ? "image" : "host");
+    fflush(stdout);
+    return 0;
+}
+
+static int traces(void)
+{
+    int status;
+    for (int at = 0; at < 2; at++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            long answer = ptrace(PTRACE_TRACEME, 0, 0, 0);
+            if (at == 0)
+                trace_said(answer);
+            _exit(0);
+        }
+        waitpid(child, &status, 0);
+    }
+    return 0;
+}
+
+static int seizes(const char *whom)
+{
+    pid_t child = whom ? atoi(whom) : fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    trace_said(ptrace(PTRACE_SEIZE, child, 0, 0));
+    if (!whom)
+        kill(child, SIGKILL);
+    return 0;
+}
+
 static void *exec_thread(void *words)
 {
     char **program = words;
@@ -139,11 +179,12 @@ int main(int argc, char **argv)
         return space();
     if (!strcmp(what, "unmap"))
         return unmap();
-    if (!strcmp(what, "traceme")) {
-        long answer = ptrace(PTRACE_TRACEME, 0, 0, 0);
-        printf("%s %s\n", answer ? strerror(errno) : "traced", on_image() ? "image" : "host");
-        return 0;
-    }
+    if (!strcmp(what, "traceme"))
+        return trace_said(ptrace(PTRACE_TRACEME, 0, 0, 0));
+    if (!strcmp(what, "traces"))
+        return traces();
+    if (!strcmp(what, "seizes"))
+        return seizes(argv[2]);
     if (!strcmp(what, "user")) {
         uid_t user = (uid_t)atoi(*rest++);
         if (setgroups(0, NULL) || setgid(user) || setuid(user))

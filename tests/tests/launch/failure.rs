@@ -4,8 +4,8 @@ use std::thread;
 
 use kernel_sim::launch::{Clock, Command, Output};
 
-use crate::processes::{Family, eventually, is_gone, kill_hard};
 use crate::{guest, users, writable};
+use tests::processes::{Family, eventually, is_gone, kill_hard};
 
 /// What the guest says of its clocks.
 #[derive(Debug)]

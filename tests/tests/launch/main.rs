@@ -5,7 +5,6 @@
 
 mod attack;
 mod failure;
-mod processes;
 mod unusual;
 
 use std::ffi::OsString;
@@ -74,8 +73,9 @@ trials! {
         too_little_address_space_for_the_image_is_named,
         the_image_can_be_unmapped,
         a_32_bit_program_runs_and_is_named,
-        a_program_that_is_traced_already_needs_detach,
-        a_known_tracer_is_told_of_detach needs "strace",
+        a_program_that_asks_to_be_traced_is_told_of_detach,
+        a_program_that_traces_its_children_is_told_of_detach_once,
+        a_debugger_is_told_of_detach needs "strace",
         a_set_user_id_program_runs_as_the_kernel_allows,
         an_unreadable_program_is_named,
         valgrind_runs_with_the_hosts_time needs "valgrind",

@@ -145,22 +145,49 @@ pub(crate) fn a_32_bit_program_runs_and_is_named() {
         assert_eq!(output.outcome.status, Status::Exited(7), "{output:?}");
         let said = warning(&output);
         assert!(said.contains("32-bit") && said.contains("launch_32bit"), "{said}");
+        assert!(said.contains(" asks to be traced"), "{said}");
     }
 }
 
-pub(crate) fn a_program_that_is_traced_already_needs_detach() {
+pub(crate) fn a_program_that_asks_to_be_traced_is_told_of_detach() {
     for user in users() {
-        let output = moved(&["traceme"]).output(user).unwrap();
+        let command = moved(&["traceme"]);
+        let output = command.output(user).unwrap();
         assert_eq!(out(&output), "Operation not permitted image\n");
-        let output = moved(&["traceme"]).detach(true).output(user).unwrap();
+        let said = warning(&output);
+        assert!(said.contains(" asks to be traced"), "{said}");
+        assert!(said.contains("EPERM") && said.contains("--detach"), "{said}");
+        let output = command.detach(true).output(user).unwrap();
         assert_eq!(out(&output), "traced image\n");
+        assert_eq!(output.remarks, []);
     }
 }
 
-pub(crate) fn a_known_tracer_is_told_of_detach() {
+pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once() {
+    for user in users() {
+        for what in ["traces", "seizes"] {
+            let command = moved(&[what]);
+            let output = command.output(user).unwrap();
+            assert_eq!(out(&output), "Operation not permitted image\n", "{output:?}");
+            let said = warning(&output);
+            let asks = if what == "traces" { "asks to be traced" } else { "asks to trace process" };
+            assert_eq!(said.matches(asks).count(), 1, "{said}");
+            assert!(said.contains("--detach"), "{said}");
+            let output = command.detach(true).output(user).unwrap();
+            assert_eq!(out(&output), "traced image\n");
+            assert_eq!(output.remarks, []);
+        }
+        // One that was never ours is none of our business.
+        let output = moved(&["seizes", "1"]).output(user).unwrap();
+        assert_eq!(output.remarks, [], "{output:?}");
+    }
+}
+
+pub(crate) fn a_debugger_is_told_of_detach() {
     let strace = shell("exec strace -o /dev/null true");
     let output = strace.output(None).unwrap();
-    assert!(warning(&output).contains("--detach"), "{output:?}");
+    let said = warning(&output);
+    assert!(said.contains("strace asks to") && said.contains("--detach"), "{output:?}");
     let output = Command::new("strace").args(["-qq", "-e", "trace=none", "date", "+%s"]);
     let output = output.detach(true).output(None).unwrap();
     assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");

@@ -14,11 +14,6 @@ const STAYS_THE_HOSTS: &str = "\
 the host's time stays in: direct system calls, waits with an absolute REALTIME deadline, times of \
 files, raw reads of the counter, and 32-bit programs";
 
-/// What `--verbose` says of programs that the command follows.
-const ONE_TRACER: &str = "\
-a program has one tracer, which is this command: one that traces itself or others gets EPERM, and \
-wants --detach";
-
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -76,9 +71,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.verbose && clock.is_some() {
         eprintln!("kernel-sim: {STAYS_THE_HOSTS}");
-    }
-    if arguments.verbose && !arguments.detach {
-        eprintln!("kernel-sim: {ONE_TRACER}");
     }
     let outcome = command.run(&mut |remark| match remark {
         Remark::Warning(text) => eprintln!("kernel-sim: {text}"),

@@ -9,40 +9,50 @@ use nix::unistd::Pid;
 
 /// A command and the processes that it started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Family {
-    pub(crate) command: i32,
-    pub(crate) program: i32,
+pub struct Family {
+    /// What serves the program.
+    pub command: i32,
+    /// The program.
+    pub program: i32,
 }
 
 impl Family {
     /// As a guest wrote it to a file: its parent and itself.
-    pub(crate) fn read(file: &Path) -> Self {
+    ///
+    /// # Panics
+    /// If the guest does not start.
+    #[must_use]
+    pub fn read(file: &Path) -> Self {
         let mut ids = Vec::new();
         eventually("the guest starts", || {
             let text = fs::read_to_string(file).unwrap_or_default();
-            ids = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            ids = text.split_whitespace().map(|word| word.parse().expect("a process id")).collect();
             text.ends_with('\n')
         });
         Self { command: ids[0], program: ids[1] }
     }
 
     /// The command's child of this name.
-    pub(crate) fn child(&self, name: &str) -> Option<i32> {
+    pub fn child(&self, name: &str) -> Option<i32> {
         children(self.command, name).first().copied()
     }
 
-    pub(crate) fn keeper(&self) -> Option<i32> {
+    /// The process that writes the page.
+    #[must_use]
+    pub fn keeper(&self) -> Option<i32> {
         self.child("kernel-sim-keep")
     }
 
-    pub(crate) fn tracer(&self) -> Option<i32> {
+    /// The process that follows programs.
+    #[must_use]
+    pub fn tracer(&self) -> Option<i32> {
         self.child("kernel-sim-trac")
     }
 }
 
 /// Processes with this parent and name that are not dead.
 fn children(parent: i32, name: &str) -> Vec<i32> {
-    let all = fs::read_dir("/proc").unwrap().flatten();
+    let all = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|&pid| {
         stat(pid).is_some_and(|(found, state, of)| found == name && state != 'Z' && of == parent)
@@ -61,16 +71,23 @@ fn stat(pid: i32) -> Option<(String, char, i32)> {
 }
 
 /// Whether a process is gone, waited for or not.
-pub(crate) fn is_gone(pid: i32) -> bool {
+pub fn is_gone(pid: i32) -> bool {
     stat(pid).is_none_or(|(_, state, _)| state == 'Z' || state == 'X')
 }
 
-pub(crate) fn kill_hard(pid: i32) {
-    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+/// Kills a process.
+///
+/// # Panics
+/// If there is no such process of a user that this one may kill.
+pub fn kill_hard(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("a process of ours");
 }
 
 /// Waits until something holds, for far longer than it should take on the slowest machine.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+///
+/// # Panics
+/// If it does not.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !holds() {
         assert!(Instant::now() < end, "waited in vain until {what}");
