@@ -430,3 +430,18 @@ fn time_is_the_second_of_the_last_update_also_at_zero_and_before() {
     assert_eq!(at(4_294_967_296, 0), 4_294_967_296);
     assert_eq!(at(0, 0), -1, "unpublished: the kernel's answer");
 }
+
+/// -4095..=-1 are errors to whoever calls; the times next to them are none.
+#[test]
+fn a_time_that_would_be_an_error_is_returned_as_zero() {
+    let words = Words::zeroed();
+    for (nanos, due) in [(-4096, -4096), (-4095, 0), (-4094, 0), (-2, 0), (-1, 0), (1, 1)] {
+        for id in [1_u8, 5] {
+            let nsec = 1_000_000_000_u64.wrapping_add_signed(nanos);
+            words.set(Clock { base: (u64::MAX, nsec), ..plain(id.into()) });
+            let machine = Machine::new(words.page(), 100);
+            assert_eq!(vdso::clock_gettime_ns(&machine, id.into()), due, "clock {id}, {nanos} ns");
+            assert_eq!(machine.asked(), 0);
+        }
+    }
+}
