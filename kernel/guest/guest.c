@@ -4,7 +4,7 @@
  * powers off. Each runs in a child, so that one that dies is seen and the rest still run.
  *
  * /tests, a line each: a program of the kernel's tests with its arguments. Kernel parameters after
- * "--" say what runs: "race=30", "suspend", "only=bracket,race".
+ * "--" say what runs: "race=30", "without=suspend", "only=bracket,race".
  */
 #include "guest.h"
 
@@ -165,19 +165,18 @@ static void show(const char *name, const char *path)
 	close(fd);
 }
 
-static bool chosen(const char *only, const char *name)
+/* The names are whole words of a list: no name is the end of another. */
+static bool listed(const char *list, const char *name)
 {
-	const char *at = only ? strstr(only, name) : NULL;
+	const char *at = list ? strstr(list, name) : NULL;
 	size_t length = strlen(name);
 
-	/* The names are whole words of a list: no name is the beginning of another. */
-	return !only || (at && (at[length] == ',' || !at[length]));
+	return at && (at[length] == ',' || !at[length]);
 }
 
 int main(int argc, char **argv)
 {
-	const char *only = NULL;
-	bool suspend = false;
+	const char *only = NULL, *without = NULL;
 	char line[256];
 	FILE *tests;
 
@@ -192,8 +191,8 @@ int main(int argc, char **argv)
 			race_seconds = atoi(argv[i] + 5);
 		else if (!strncmp(argv[i], "only=", 5))
 			only = argv[i] + 5;
-		else if (!strcmp(argv[i], "suspend"))
-			suspend = true;
+		else if (!strncmp(argv[i], "without=", 8))
+			without = argv[i] + 8;
 	}
 	/* The final clocksource is chosen about a second after boot. */
 	usleep(2500000);
@@ -202,9 +201,9 @@ int main(int argc, char **argv)
 	     "/sys/devices/system/clocksource/clocksource0/current_clocksource");
 	vdso_find();
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
-		if (chosen(only, judges[i].name) && (suspend || judges[i].run != judge_suspend))
+		if ((!only || listed(only, judges[i].name)) && !listed(without, judges[i].name))
 			run_judge(i);
-	tests = chosen(only, "selftests") ? fopen("/tests", "r") : NULL;
+	tests = !only || listed(only, "selftests") ? fopen("/tests", "r") : NULL;
 	while (tests && fgets(line, sizeof(line), tests))
 		run_test(line);
 	show("clocksource-at-end",

@@ -25,6 +25,7 @@ struct vdso {
 	long (*time)(time_t *t);
 	long (*getcpu)(unsigned *cpu, unsigned *node, void *unused);
 	int64_t (*clock_gettime_ns)(int id);
+	const void *rt_sigreturn; /* no function: where a signal handler returns to */
 };
 extern struct vdso vdso;
 void vdso_find(void);

@@ -67,7 +67,8 @@ void vdso_find(void)
 	vdso.gettimeofday = symbol("__vdso_gettimeofday", "__kernel_gettimeofday");
 	vdso.time = symbol("__vdso_time", NULL);
 	vdso.getcpu = symbol("__vdso_getcpu", NULL);
-	vdso.clock_gettime_ns = symbol("__vdso_clock_gettime_ns", "__kernel_clock_gettime_ns");
+	vdso.clock_gettime_ns = symbol("__vdso_clock_gettime_ns", "__vdso_clock_gettime_ns");
+	vdso.rt_sigreturn = symbol(NULL, "__kernel_rt_sigreturn");
 	if (!vdso.clock_gettime || !vdso.clock_getres || !vdso.gettimeofday)
 		die("vdso: a function is missing");
 }

@@ -3,14 +3,16 @@
  * What Linux's timekeeping calls: hands its state to the Rust writer.
  *
  * It stands where the kernel's own kernel/time/vsyscall.c would, and offers the same functions. The
- * page of the kernel's image (__vvar_page, or the architecture's store) becomes ours as a whole,
- * from offset 0: nothing of struct vdso_data is written, and nothing in the kernel reads it.
+ * page below the image is ours as a whole, from offset 0: __vvar_page, or one of our own where the
+ * kernel maps it by a symbol. Nothing of struct vdso_data is written, and nothing reads it.
  *
  * All of it runs under timekeeper_lock with interrupts off. Printing there may only be deferred: a
  * console that asks for the time would wait for the lock for ever.
  */
+#include <linux/cache.h>
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
+#include <linux/linkage.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/stddef.h>
@@ -27,6 +29,12 @@ extern char __vvar_page;
 #define uvdso_page() ((void *)&__vvar_page)
 /* Linux writes the descriptor of segment 0x7b on each CPU before a program runs there. */
 #define UVDSO_FEATURES UVDSO_FEATURE_GETCPU_SEGMENT_LIMIT
+#elif defined(CONFIG_ARM64)
+/* In the kernel's own image, where it is found by its symbol; Linux keeps its data apart. */
+extern char uvdso_store[];
+char uvdso_store[PAGE_SIZE] __page_aligned_bss;
+#define uvdso_page() ((void *)uvdso_store)
+#define UVDSO_FEATURES 0
 #else
 #error "no page is known for this architecture"
 #endif
@@ -38,6 +46,11 @@ static s32 uvdso_clock_mode(const struct clocksource *clock)
 #ifdef CONFIG_X86_64
 	case VDSO_CLOCKMODE_TSC:
 		return UVDSO_MODE_COUNTER;
+#elif defined(CONFIG_ARM64)
+	case VDSO_CLOCKMODE_ARCHTIMER:
+		return UVDSO_MODE_COUNTER;
+	case VDSO_CLOCKMODE_ARCHTIMER_NOCOMPAT:
+		return UVDSO_MODE_COUNTER_64BIT_ONLY;
 #endif
 	default:
 		return UVDSO_MODE_NONE;

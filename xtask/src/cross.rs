@@ -23,11 +23,12 @@ mod vector;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use image_build::Tools;
 use xtask::tools::{required, root};
 
 use machine::{MACHINES, Machine};
+pub(crate) use sysroot::{RUSTC, make_for as sysroot_for};
 
 use crate::install;
 
@@ -105,6 +106,16 @@ fn one(
         report.check(&format!("{}: Rust tests", machine.arch()), || full::check(machine));
     }
     Ok(())
+}
+
+/// Makes the image of `arch` that asks the kernel for what its page cannot serve, with slots of
+/// 4 KiB; returns its file.
+pub(crate) fn syscall_image(arch: &str) -> Result<PathBuf> {
+    let [machine] = chosen(&[arch.to_owned()])?[..] else { bail!("no one architecture {arch}") };
+    let sysroot = sysroot::make(machine)?;
+    let images = image::make(machine, &directory(machine), sysroot.as_deref(), &Tools::find()?)?;
+    let image = images.iter().find(|image| image.policy == "syscall" && image.slot_bytes == 4096);
+    Ok(image.context("no image of 4 KiB slots was made")?.path.clone())
 }
 
 /// Where the images of an architecture lie.

@@ -4,28 +4,31 @@
 //! things exchanged. Both boot under emulation, run the same judges and the kernel's own tests, and
 //! must come to the same totals. `kernel/README.md` tells the whole.
 
+mod board;
 mod boot;
+mod code;
 mod derive;
 mod guest;
 mod image;
 mod initrd;
 mod judge;
+mod machine;
 pub(crate) mod mutants;
 mod object;
 mod process;
 mod table;
 mod tree;
+mod versions;
 
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use xtask::tools::root;
 
-use boot::Boot;
 use judge::{Subject, Verdict};
+pub(crate) use machine::Arch;
 use tree::Tree;
 
 /// Options of `kernel`.
@@ -37,8 +40,8 @@ pub(crate) struct Arguments {
     /// The kernel, a Debian package `linux-source-VERSION`.
     #[arg(long, value_enum, default_value_t = Version::V6_1)]
     version: Version,
-    /// Every version, and the mutants.
-    #[arg(long, conflicts_with_all = ["version", "mutants"])]
+    /// Every version on every machine, and the faults in the first.
+    #[arg(long, conflicts_with_all = ["arch", "version", "mutants"])]
     all: bool,
     /// Instead of the full run: seed faults into the writer, and see that each is caught.
     #[arg(long)]
@@ -46,14 +49,6 @@ pub(crate) struct Arguments {
     /// How long the reader races the writer, in seconds; less than 30 would prove too little.
     #[arg(long, default_value_t = judge::RACE_SECONDS, value_parser = clap::value_parser!(u32).range(30..=600))]
     race: u32,
-}
-
-/// The machines whose kernel we know how to build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Arch {
-    /// A PC, emulated, with two CPUs.
-    #[value(name = "x86_64")]
-    X86_64,
 }
 
 /// The kernels that the substitutions were written for.
@@ -78,49 +73,101 @@ impl Version {
 }
 
 /// Runs what was asked for; the exit code says whether all of it holds.
+///
+/// The report goes to standard output, what is being done to standard error.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Arch::X86_64 = arguments.arch;
-    let good = if arguments.all {
-        let mut good = true;
-        for version in [Version::V6_1, Version::V6_12] {
-            good &= compare(version, arguments.race)?;
+    let Arguments { arch, version, race, .. } = *arguments;
+    if arguments.mutants {
+        return Ok(code(mutants::run(arch, version)?));
+    }
+    let mut cases = Vec::new();
+    if arguments.all {
+        for &arch in Arch::value_variants() {
+            for &version in Version::value_variants() {
+                cases.push((arch, version));
+            }
         }
-        good & mutants::run(Version::V6_1)?
-    } else if arguments.mutants {
-        mutants::run(arguments.version)?
     } else {
-        compare(arguments.version, arguments.race)?
-    };
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        cases.push((arch, version));
+    }
+    println!("{}\n", versions::line());
+    let mut done = Vec::new();
+    for (arch, version) in cases {
+        done.push(compare(arch, version, race)?);
+    }
+    let mut good = done.iter().all(|case| case.complaints == 0);
+    if arguments.all {
+        print!("{}", table::summary(&done));
+        good &= mutants::run(Arch::X86_64, Version::V6_1)?;
+    }
+    Ok(code(good))
+}
+
+fn code(good: bool) -> ExitCode {
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What a comparison came to.
+struct Case {
+    title: String,
+    stock: Verdict,
+    ours: Verdict,
+    complaints: usize,
+    times: Times,
+}
+
+/// How long the parts took.
+#[derive(Default)]
+struct Times {
+    /// Unpacking and building the stock kernel, or finding that nothing is to do.
+    built: Duration,
+    /// Exchanging image and writer, and linking again.
+    exchanged: Duration,
+    /// Each boot, to the guest's own end.
+    booted: [Duration; 2],
 }
 
 /// Stock against ours on one kernel.
-fn compare(version: Version, race: u32) -> Result<bool> {
-    let start = Instant::now();
-    let tree = Tree::prepare(version)?;
+fn compare(arch: Arch, version: Version, race: u32) -> Result<Case> {
+    let machine = arch.machine();
+    let mut start = Instant::now();
+    let mut lap = || {
+        let passed = start.elapsed();
+        start = Instant::now();
+        passed
+    };
+    let mut times = Times::default();
+    let tree = Tree::prepare(machine, version)?;
+    let title = tree.describe();
     let programs = guest::compile(&tree)?;
     let stock = tree.stock()?;
-    println!("kernel: {} built in {:.0?}", tree.describe(), start.elapsed());
+    times.built = lap();
+    eprintln!("kernel: {title} is built");
 
     let object = object::compile(&root(), &tree)?;
-    let ours = tree.ours(&root(), &object)?;
-    println!("kernel: image and writer exchanged at {:.0?}", start.elapsed());
+    let image = image::of(machine)?;
+    let ours = tree.ours(&root(), &object, &image)?;
+    times.exchanged = lap();
+    eprintln!("kernel: image and writer are exchanged");
 
-    let verdict = |subject, kernel: &Path| {
-        let boot = Boot { kernel, initrd: &programs.initrd, init: format!("race={race} suspend") };
+    let board = board::describe(&tree)?;
+    let mut verdicts = Vec::new();
+    for (at, (subject, kernel)) in
+        [(Subject::Stock, &stock), (Subject::Ours, &ours)].into_iter().enumerate()
+    {
+        let without = machine.without.join(",");
+        let init = format!("race={race} without={without}");
+        let (initrd, board) = (&*programs.initrd, board.as_deref());
+        let boot = boot::Boot { machine, kernel, initrd, board, init };
         let log = boot.run(&tree.log(subject)).with_context(|| format!("booting {subject}"))?;
-        anyhow::Ok(Verdict::of(subject, race, &log))
-    };
-    let (stock, ours) = (verdict(Subject::Stock, &stock)?, verdict(Subject::Ours, &ours)?);
-    let complaints = table::print(&tree.describe(), &stock, &ours);
-    println!(
-        "kernel: {} in {:.0?}",
-        if complaints == 0 {
-            "all equal, nothing bad".to_owned()
-        } else {
-            format!("{complaints} complaints")
-        },
-        start.elapsed()
-    );
-    Ok(complaints == 0)
+        times.booted[at] = lap();
+        eprintln!("kernel: {title}: {subject} is through");
+        let boot = judge::Boot { machine, subject, image: &image, race };
+        verdicts.push(Verdict::of(boot, &log));
+    }
+    let [stock, ours] = <[Verdict; 2]>::try_from(verdicts)
+        .map_err(|all| anyhow::anyhow!("{} verdicts, not two", all.len()))?;
+    let mut case = Case { title, stock, ours, complaints: 0, times };
+    case.complaints = table::print(&case);
+    Ok(case)
 }

@@ -77,7 +77,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(reason) => println!("skip: {} faults in Linux ({reason})", in_linux.len()),
         None if !in_linux.is_empty() => {
             let chosen = |name: &str| in_linux.contains(&name);
-            kernel::mutants::try_those(kernel::Version::V6_1, chosen, |trial| {
+            let (arch, version) = (kernel::Arch::X86_64, kernel::Version::V6_1);
+            kernel::mutants::try_those(arch, version, chosen, |trial| {
                 table.add(Row::of_trial(IN_LINUX, trial));
             })?;
         }

@@ -124,6 +124,7 @@ pub const TOOLS: &[Tool] = &[
     file("libelf", "/usr/include/libelf.h", "libelf-dev", KERNEL),
     file("libcrypto", "/usr/include/openssl/ssl.h", "libssl-dev", KERNEL),
     program("qemu", "qemu-system-x86_64", "qemu-system-x86", KERNEL),
+    program("qemu for aarch64", "qemu-system-aarch64", "qemu-system-arm", "a kernel on aarch64"),
 ];
 
 /// The tool with this name.

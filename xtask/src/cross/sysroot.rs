@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
-use image_build::Target;
 use xtask::tools::root;
 
 use crate::cross::machine::Machine;
@@ -26,34 +25,39 @@ pub(crate) fn make(machine: &Machine) -> Result<Option<PathBuf>> {
     if machine.arch() == "x86_64" {
         return Ok(None);
     }
-    let target = machine.target;
+    make_for(machine.target.triple, &machine.target.flags()).map(Some)
+}
+
+/// The sysroot with the `core` of a compiler's target, compiled with `flags`.
+pub(crate) fn make_for(triple: &str, flags: &[&str]) -> Result<PathBuf> {
     let sysroot = root().join("target/cross/sysroot");
-    let libraries = sysroot.join("lib/rustlib").join(target.triple).join("lib");
+    let libraries = sysroot.join("lib/rustlib").join(triple).join("lib");
     let stamp = libraries.join("made-with");
-    let wanted = stamp_of(target)?;
+    let wanted = stamp_of(flags)?;
     if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-        return Ok(Some(sysroot));
+        return Ok(sysroot);
     }
-    println!("building core for {}", target.triple);
+    println!("building core for {triple}");
     fs::create_dir_all(&libraries).context("creating the sysroot")?;
     let empty = libraries.join("compiler_builtins.rs");
     fs::write(&empty, EMPTY)?;
+    let target = (triple, flags);
     compile("core", Path::new(CORE), target, &libraries, &sysroot)?;
     compile("compiler_builtins", &empty, target, &libraries, &sysroot)?;
     fs::write(stamp, wanted)?;
-    Ok(Some(sysroot))
+    Ok(sysroot)
 }
 
 /// Another compiler or other flags need another `core`.
-fn stamp_of(target: &Target) -> Result<String> {
+fn stamp_of(flags: &[&str]) -> Result<String> {
     let version = Command::new(RUSTC).arg("-vV").output().context("running rustc")?;
-    Ok(format!("{}{:?}\n", String::from_utf8(version.stdout)?, target.flags()))
+    Ok(format!("{}{flags:?}\n", String::from_utf8(version.stdout)?))
 }
 
 fn compile(
     name: &str,
     source: &Path,
-    target: &Target,
+    (triple, flags): (&str, &[&str]),
     libraries: &Path,
     sysroot: &Path,
 ) -> Result<()> {
@@ -63,8 +67,8 @@ fn compile(
         .args(["--edition", "2024", "--crate-type", "rlib", "--crate-name", name])
         .args(["--cap-lints", "allow", "-Copt-level=3", "-Cpanic=abort"])
         .args(["-Ccodegen-units=1", "-Cembed-bitcode=no"])
-        .args(target.flags())
-        .args(["--target", target.triple, "--sysroot"])
+        .args(flags)
+        .args(["--target", triple, "--sysroot"])
         .arg(sysroot)
         .arg("--out-dir")
         .arg(libraries)
@@ -72,11 +76,7 @@ fn compile(
         .output()
         .with_context(|| format!("running {RUSTC}"))?;
     if !output.status.success() {
-        bail!(
-            "compiling {name} for {} failed: {}",
-            target.triple,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("compiling {name} for {triple} failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(())
 }

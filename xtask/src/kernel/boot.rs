@@ -8,13 +8,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::machine::{Machine, SIZE};
+
 /// Longest boot; a whole run takes about two minutes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// What is booted.
 pub(crate) struct Boot<'a> {
+    pub(crate) machine: &'a Machine,
     pub(crate) kernel: &'a Path,
     pub(crate) initrd: &'a Path,
+    /// The board's description, if QEMU's own is not enough.
+    pub(crate) board: Option<&'a Path>,
     /// Arguments of the guest's init.
     pub(crate) init: String,
 }
@@ -22,16 +27,16 @@ pub(crate) struct Boot<'a> {
 impl Boot<'_> {
     /// Boots, and returns what the guest wrote to its serial line, which also stays at `log`.
     pub(crate) fn run(&self, log: &Path) -> Result<String> {
-        // `tsc=reliable`: emulated CPUs start their counters a little apart, for which the kernel
-        // would give up the TSC, and with it every read that does not enter the kernel.
-        let line =
-            format!("console=ttyS0 panic=-1 quiet clocksource=tsc tsc=reliable -- {}", self.init);
+        let machine = self.machine;
+        let line = format!("{} -- {}", machine.command_line, self.init);
         let serial = fs::File::create(log)?;
-        let mut qemu = Command::new("qemu-system-x86_64");
+        let mut qemu = Command::new(machine.qemu);
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"])
-            .args(["-net", "none", "-no-reboot", "-serial", "stdio", "-m", "256"])
+            .args(["-net", "none", "-no-reboot", "-serial", "stdio"])
             // Not KVM even where its device opens: nested, it may take the CPU and run nothing.
-            .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"])
+            .args(["-accel", "tcg,thread=multi"])
+            .args(SIZE)
+            .args(machine.qemu_arguments)
             .arg("-kernel")
             .arg(self.kernel)
             .arg("-initrd")
@@ -40,7 +45,10 @@ impl Boot<'_> {
             .stdin(Stdio::null())
             .stdout(serial)
             .stderr(Stdio::inherit());
-        let mut child = qemu.spawn().context("starting qemu-system-x86_64")?;
+        if let Some(board) = self.board {
+            qemu.arg("-dtb").arg(board);
+        }
+        let mut child = qemu.spawn().with_context(|| format!("starting {}", machine.qemu))?;
         let start = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -54,7 +62,7 @@ impl Boot<'_> {
             thread::sleep(Duration::from_millis(50));
         };
         if !status.success() {
-            bail!("qemu-system-x86_64 failed: {status}; see {}", log.display());
+            bail!("{} failed: {status}; see {}", machine.qemu, log.display());
         }
         Ok(String::from_utf8_lossy(&fs::read(log)?).replace('\r', ""))
     }

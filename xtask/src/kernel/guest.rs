@@ -1,13 +1,14 @@
 //! The guest's programs: our init with its judges, and the kernel's own tests from its sources.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use xtask::tools::root;
 
 use super::initrd::Initrd;
+use super::machine::{Arch, Machine};
 use super::process::run;
 use super::tree::Tree;
 
@@ -24,6 +25,8 @@ struct Selftest {
     extra: &'static [&'static str],
     arguments: &'static str,
     link: Link,
+    /// The one machine that has it; `None` for all.
+    only: Option<Arch>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,7 +39,12 @@ enum Link {
 }
 
 const fn test(source: &'static str) -> Selftest {
-    Selftest { source, extra: &[], arguments: "", link: Link::Static }
+    Selftest { source, extra: &[], arguments: "", link: Link::Static, only: None }
+}
+
+/// A test of what only x86 has.
+const fn x86_test(source: &'static str) -> Selftest {
+    Selftest { only: Some(Arch::X86_64), ..test(source) }
 }
 
 const PARSER: &[&str] = &["vDSO/parse_vdso.c"];
@@ -47,11 +55,11 @@ const PARSER: &[&str] = &["vDSO/parse_vdso.c"];
 /// wall time to agree.
 const SELFTESTS: &[Selftest] = &[
     Selftest { extra: PARSER, ..test("vDSO/vdso_test_gettimeofday") },
-    Selftest { extra: PARSER, ..test("vDSO/vdso_test_getcpu") },
+    Selftest { extra: PARSER, ..x86_test("vDSO/vdso_test_getcpu") },
     Selftest { extra: PARSER, ..test("vDSO/vdso_test_abi") },
     test("vDSO/vdso_test_clock_getres"),
     Selftest { link: Link::Dynamic, ..test("vDSO/vdso_test_correctness") },
-    Selftest { extra: PARSER, link: Link::Alone, ..test("vDSO/vdso_standalone_test_x86") },
+    Selftest { extra: PARSER, link: Link::Alone, ..x86_test("vDSO/vdso_standalone_test_x86") },
     test("timens/timens"),
     test("timens/timerfd"),
     test("timens/timer"),
@@ -75,9 +83,15 @@ impl Selftest {
     }
 }
 
-/// Names of the kernel's tests that a run must show.
-pub(crate) fn selftests() -> impl Iterator<Item = &'static str> {
-    SELFTESTS.iter().map(Selftest::name)
+/// The kernel's tests that a machine runs.
+fn tests_of(machine: &Machine) -> impl Iterator<Item = &'static Selftest> {
+    let arch = machine.arch;
+    SELFTESTS.iter().filter(move |test| test.only.is_none_or(|only| only == arch))
+}
+
+/// Their names, each of which a run must show.
+pub(crate) fn selftests(machine: &Machine) -> impl Iterator<Item = &'static str> {
+    tests_of(machine).map(Selftest::name)
 }
 
 /// Compiles everything, and packs it.
@@ -93,12 +107,12 @@ pub(crate) fn compile(tree: &Tree) -> Result<Programs> {
         .collect::<Result<_>>()?;
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
     sources.sort();
-    let mut gcc = Command::new("gcc");
+    let mut gcc = Command::new(tree.machine.program("gcc"));
     gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o"]).arg(&init);
     run(gcc.args(&sources)).context("compiling the guest's init")?;
     initrd.add_file("init", &init)?;
 
-    for test in SELFTESTS {
+    for test in tests_of(tree.machine) {
         let program = own.join(test.name());
         compile_selftest(tree, test, &program)
             .with_context(|| format!("compiling the kernel's test {}", test.name()))?;
@@ -109,17 +123,17 @@ pub(crate) fn compile(tree: &Tree) -> Result<Programs> {
         list.push('\n');
     }
     initrd.add("tests", list.as_bytes());
-    for library in ["lib64/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/libc.so.6"] {
-        initrd.add_file(library, &PathBuf::from("/").join(library))?;
+    for (there, here) in tree.machine.libraries {
+        initrd.add_file(there, Path::new(here))?;
     }
     let file = own.join("initrd.cpio");
     fs::write(&file, initrd.finish())?;
     Ok(Programs { initrd: file })
 }
 
-fn compile_selftest(tree: &Tree, test: &Selftest, program: &std::path::Path) -> Result<()> {
+fn compile_selftest(tree: &Tree, test: &Selftest, program: &Path) -> Result<()> {
     let directory = tree.source.join("tools/testing/selftests");
-    let mut gcc = Command::new("gcc");
+    let mut gcc = Command::new(tree.machine.program("gcc"));
     // Warnings are the kernel's affair.
     gcc.args(["-std=gnu99", "-D_GNU_SOURCE", "-w", "-pthread", "-o"]).arg(program);
     match test.link {

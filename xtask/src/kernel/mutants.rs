@@ -14,8 +14,9 @@ use xtask::tools::root;
 use super::boot::Boot;
 use super::derive::once;
 use super::judge::{Subject, Verdict};
+use super::machine::Arch;
 use super::tree::Tree;
-use super::{Version, guest, object};
+use super::{Version, board, guest, image, object};
 
 /// One fault.
 struct Mutant {
@@ -116,16 +117,20 @@ pub(crate) fn names() -> Result<Vec<&'static str>> {
     MUTANTS.iter().map(name).collect()
 }
 
-/// Runs all; whether the sources are clean and every mutant is caught.
-pub(crate) fn run(version: Version) -> Result<bool> {
+/// Runs all and prints a table; whether every mutant is caught.
+pub(crate) fn run(arch: Arch, version: Version) -> Result<bool> {
     let mut good = true;
+    let (version_name, machine) = (version.name(), arch.machine().name);
+    println!("### Faults seeded into the writer, Linux {version_name} on {machine}\n");
+    println!("| fault | caught by | what it counted | guest ran |\n|---|---|---|---|");
     try_those(
+        arch,
         version,
         |_| true,
         |trial| {
-            let Trial { name, judge, caught, says, .. } = &trial;
-            let caught_by = if *caught { "caught by" } else { "NOT CAUGHT by" };
-            println!("mutants: {name}: {caught_by} {judge}: {says}");
+            let Trial { name, judge, caught, says, after } = &trial;
+            let caught_by = if *caught { judge } else { "NOT CAUGHT" };
+            println!("| {name} | {caught_by} | {says} | {after:.0?} |");
             good &= caught;
         },
     )?;
@@ -137,23 +142,27 @@ pub(crate) fn run(version: Version) -> Result<bool> {
 /// # Errors
 /// If a judge complains without any fault, too.
 pub(crate) fn try_those(
+    arch: Arch,
     version: Version,
     chosen: impl Fn(&str) -> bool,
     mut report: impl FnMut(Trial),
 ) -> Result<()> {
-    let tree = Tree::prepare(version)?;
+    let tree = Tree::prepare(arch.machine(), version)?;
     let programs = guest::compile(&tree)?;
     tree.stock()?;
+    let guest = Guest { initrd: &programs.initrd, board: board::describe(&tree)? };
 
-    let mutants: Vec<_> = MUTANTS.iter().filter(|mutant| chosen(mutant.name)).collect();
+    let is_judged = |mutant: &Mutant| !tree.machine.without.contains(&mutant.judge);
+    let mutants = MUTANTS.iter().filter(|mutant| is_judged(mutant) && chosen(mutant.name));
+    let mutants: Vec<_> = mutants.collect();
     let judges: Vec<&str> = mutants.iter().map(|mutant| mutant.judge).collect();
-    let (clean, _) = boot(&tree, &root(), &programs.initrd, &judges.join(","))?;
+    let (clean, _) = boot(&tree, &root(), &guest, &judges.join(","))?;
     if !clean.complaints.is_empty() {
         bail!("without any fault: {}", clean.complaints.join("; "));
     }
     for mutant in mutants {
         let sources = seed(&tree, mutant).with_context(|| mutant.name)?;
-        let (verdict, after) = boot(&tree, &sources, &programs.initrd, mutant.judge)?;
+        let (verdict, after) = boot(&tree, &sources, &guest, mutant.judge)?;
         let bad: u64 = verdict.judges.values().map(|count| count.bad).sum();
         let failed = verdict.selftests.iter().filter(|(_, totals)| totals.exit != 0);
         let failed: Vec<&str> = failed.map(|(name, _)| name.as_str()).collect();
@@ -167,13 +176,27 @@ pub(crate) fn try_those(
     Ok(())
 }
 
-fn boot(tree: &Tree, sources: &Path, initrd: &Path, judges: &str) -> Result<(Verdict, Duration)> {
+/// What every guest boots with, beside its kernel.
+struct Guest<'a> {
+    initrd: &'a Path,
+    board: Option<PathBuf>,
+}
+
+fn boot(
+    tree: &Tree,
+    sources: &Path,
+    guest: &Guest<'_>,
+    judges: &str,
+) -> Result<(Verdict, Duration)> {
     let object = object::compile(sources, tree)?;
-    let kernel = tree.ours(sources, &object)?;
-    let init = format!("race={RACE_SECONDS} suspend only={judges}");
+    let machine = tree.machine;
+    let kernel = tree.ours(sources, &object, &image::of(machine)?)?;
+    let init = format!("race={RACE_SECONDS} only={judges}");
     let begin = Instant::now();
-    let log = Boot { kernel: &kernel, initrd, init }.run(&tree.log(Subject::Ours))?;
-    Ok((Verdict::read(&log), begin.elapsed()))
+    let Guest { initrd, board } = guest;
+    let boot = Boot { machine, kernel: &kernel, initrd, board: board.as_deref(), init };
+    let log = boot.run(&tree.log(Subject::Ours))?;
+    Ok((Verdict::read(machine, &log), begin.elapsed()))
 }
 
 /// A copy of the sources with the fault in it.

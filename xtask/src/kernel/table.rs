@@ -1,22 +1,66 @@
-//! Stock against ours, side by side.
+//! Stock against ours, side by side, in Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::Case;
 use super::judge::{Totals, Verdict};
 
-/// Prints both, and returns the number of complaints: those of either, and every difference.
-pub(crate) fn print(title: &str, stock: &Verdict, ours: &Verdict) -> usize {
-    let (text, complaints) = render(title, stock, ours);
-    print!("{text}");
+/// Prints a case, and returns the number of complaints: those of either boot, and every difference.
+pub(crate) fn print(case: &Case) -> usize {
+    let (tables, complaints) = render(&case.stock, &case.ours);
+    print!("### {}\n\n{tables}", case.title);
+    let times = &case.times;
+    println!(
+        "{}: {:.0?} for the stock kernel and the guest's programs, {:.0?} to exchange and link, \
+         boots of {:.0?} (stock) and {:.0?} (ours).\n",
+        match complaints {
+            0 => "All equal, nothing bad".to_owned(),
+            complaints => format!("{complaints} complaints"),
+        },
+        times.built,
+        times.exchanged,
+        times.booted[0],
+        times.booted[1],
+    );
     complaints
 }
 
-fn render(title: &str, stock: &Verdict, ours: &Verdict) -> (String, usize) {
+/// One line for each case.
+pub(crate) fn summary(cases: &[Case]) -> String {
+    let mut text = String::from(
+        "### All cases\n\n| kernel | the kernel's tests: stock, ours | judges' checks: stock, ours \
+         | bad | complaints | boot: stock, ours |\n|---|---|---|---|---|---|\n",
+    );
+    for case in cases {
+        let passes = |verdict: &Verdict| -> String {
+            let sum = |of: fn(&Totals) -> u32| verdict.selftests.values().map(of).sum::<u32>();
+            format!("{} ({} pass)", verdict.selftests.len(), sum(|totals| totals.pass))
+        };
+        let checks = |verdict: &Verdict| verdict.judges.values().map(|count| count.checks).sum();
+        let bad = |verdict: &Verdict| verdict.judges.values().map(|count| count.bad).sum::<u64>();
+        let (left, right): (u64, u64) = (checks(&case.stock), checks(&case.ours));
+        let _ = writeln!(
+            text,
+            "| {} | {}, {} | {left}, {right} | {} | {} | {:.0?}, {:.0?} |",
+            case.title,
+            passes(&case.stock),
+            passes(&case.ours),
+            bad(&case.stock) + bad(&case.ours),
+            case.complaints,
+            case.times.booted[0],
+            case.times.booted[1],
+        );
+    }
+    text.push('\n');
+    text
+}
+
+fn render(stock: &Verdict, ours: &Verdict) -> (String, usize) {
     let mut text = String::new();
     let mut complaints: Vec<String> = Vec::new();
-    let _ = writeln!(text, "{title}\n\n| the kernel's tests | stock | ours |\n|---|---|---|");
-    let names = stock.selftests.keys().chain(ours.selftests.keys());
-    let names: std::collections::BTreeSet<&String> = names.collect();
+    let _ = writeln!(text, "| the kernel's tests | stock | ours |\n|---|---|---|");
+    let names: BTreeSet<&String> = stock.selftests.keys().chain(ours.selftests.keys()).collect();
     for name in names {
         let (left, right) = (stock.selftests.get(name), ours.selftests.get(name));
         let _ = writeln!(text, "| {name} | {} | {} |", totals(left), totals(right));
@@ -35,7 +79,7 @@ fn render(title: &str, stock: &Verdict, ours: &Verdict) -> (String, usize) {
     }
     let _ = writeln!(
         text,
-        "\nUpdates during the race: stock {}, ours {}.",
+        "\nUpdates during the race: stock {}, ours {}.\n",
         stock.updates, ours.updates
     );
     for (subject, verdict) in [("stock", stock), ("ours", ours)] {
@@ -59,6 +103,7 @@ fn totals(totals: Option<&Totals>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::machine::Arch;
     use super::*;
 
     #[test]
@@ -70,9 +115,10 @@ mod tests {
                  @clocksource-at-end tsc\n@end\n"
             )
         };
-        let (one, two) = (Verdict::read(&log("ok 1\n")), Verdict::read(&log("ok 1\nok 2\n")));
-        assert_eq!(render("t", &one, &one).1, 0);
-        let (text, complaints) = render("t", &one, &two);
+        let read = |passes| Verdict::read(Arch::X86_64.machine(), &log(passes));
+        let (one, two) = (read("ok 1\n"), read("ok 1\nok 2\n"));
+        assert_eq!(render(&one, &one).1, 0);
+        let (text, complaints) = render(&one, &two);
         assert_eq!(complaints, 1);
         assert!(text.contains("| a | exit 0, 1 pass, 0 fail, 0 skip | exit 0, 2 pass"));
     }

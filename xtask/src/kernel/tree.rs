@@ -1,25 +1,28 @@
 //! The kernel's sources and its one build tree.
 //!
 //! Sources come from Debian's package and stay outside the repository. There is one build tree for
-//! a version: a copy of one is stale as a whole in the eyes of the kernel's build, so the stock
+//! a version and a machine: a copy of one is stale as a whole in the eyes of the kernel's build, so the stock
 //! kernel is built first and set aside, and ours is linked in the same place within seconds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
-use xtask::tools::{KERNEL, Package, TOOLS, root};
+use anyhow::{Context as _, Result, bail, ensure};
+use linker::Image;
+use xtask::tools::{KERNEL, TOOLS, root, tool};
 
 use super::Version;
 use super::derive;
 use super::image;
 use super::judge::Subject;
+use super::machine::Machine;
 use super::process::run;
-use crate::install::debian_packages;
+use crate::install::{self, debian_packages};
 
-/// Where a version lives.
+/// Where a version for a machine lives.
 pub(crate) struct Tree {
+    pub(crate) machine: &'static Machine,
     version: Version,
     /// Version of the Debian package.
     package: String,
@@ -32,66 +35,72 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Unpacks and configures, where that is not done yet.
-    pub(crate) fn prepare(version: Version) -> Result<Self> {
+    /// Unpacks the sources, where that is not done yet.
+    pub(crate) fn prepare(machine: &'static Machine, version: Version) -> Result<Self> {
         let name = version.name();
         let package = format!("linux-source-{name}");
         let tarball = PathBuf::from(format!("/usr/src/{package}.tar.xz"));
-        install_prerequisites()?;
+        let of_any_kernel = TOOLS.iter().filter(|tool| tool.used_by == KERNEL);
+        install::these(of_any_kernel.chain(machine.tools.iter().map(|name| tool(name))))?;
         if !tarball.exists() {
             debian_packages(&[&package])?;
         }
         let installed = run(Command::new("dpkg-query").args(["-W", "-f=${Version}", &package]))?;
         let directory = root().join("target/kernel");
         fs::create_dir_all(&directory)?;
-        let tree = Self {
-            version,
-            package: installed,
-            source: directory.join(&package),
-            build: directory.join(format!("x86_64-{name}")),
-            own: directory.join(format!("x86_64-{name}-own")),
-        };
-        fs::create_dir_all(&tree.own)?;
-        if tree.stamp("unpacked") != Some(tree.package.clone()) {
-            println!("kernel: unpacking {package} {}", tree.package);
-            if tree.source.exists() {
-                fs::remove_dir_all(&tree.source)?;
+        // The sources serve every machine: unpacking them again would make all build trees stale.
+        let (source, stamp) =
+            (directory.join(&package), directory.join(format!("{package}.unpacked")));
+        if fs::read_to_string(&stamp).ok().as_ref() != Some(&installed) {
+            eprintln!("kernel: unpacking {package} {installed}");
+            if source.exists() {
+                fs::remove_dir_all(&source)?;
             }
             run(Command::new("tar").arg("-C").arg(&directory).arg("-xf").arg(&tarball))?;
-            tree.set_stamp("unpacked", &tree.package)?;
+            fs::write(&stamp, &installed).context("writing a stamp")?;
         }
-        Ok(tree)
+        let build = directory.join(format!("{}-{name}", machine.name));
+        let own = directory.join(format!("{}-{name}-own", machine.name));
+        fs::create_dir_all(&own)?;
+        Ok(Self { machine, version, package: installed, source, build, own })
     }
 
     /// For people: version and package.
     pub(crate) fn describe(&self) -> String {
-        format!("Linux {} ({})", self.version.name(), self.package)
+        format!("Linux {} on {} ({})", self.version.name(), self.machine.name, self.package)
     }
 
     /// The stock kernel, built if it is not there yet.
     pub(crate) fn stock(&self) -> Result<PathBuf> {
-        let stock = self.own.join("stock.bzImage");
-        let fragment = fragment(self.version)?;
+        let stock = self.own.join("stock.kernel");
+        let fragment = fragment(self.machine, self.version)?;
         let wanted = format!("{}\n{fragment}", self.package);
         if stock.exists() && self.stamp("stock").as_ref() == Some(&wanted) {
             return Ok(stock);
         }
         derive::restore(self)?;
         self.configure(&fragment)?;
-        println!("kernel: building {}; this takes minutes", self.describe());
+        eprintln!("kernel: building {}; this takes minutes", self.describe());
         self.make()?;
-        fs::copy(self.build.join(BZIMAGE), &stock)?;
+        fs::copy(self.build.join(self.machine.kernel), &stock)?;
         self.set_stamp("stock", &wanted)?;
         Ok(stock)
     }
 
-    /// The kernel with the shim of `sources`, the writer (an object file) and our image.
-    pub(crate) fn ours(&self, sources: &Path, writer: &Path) -> Result<PathBuf> {
-        let ours = self.own.join("ours.bzImage");
+    /// The kernel with the shim of `sources`, the writer (an object file) and `image`.
+    pub(crate) fn ours(&self, sources: &Path, writer: &Path, image: &Image) -> Result<PathBuf> {
+        let ours = self.own.join("ours.kernel");
         derive::exchange(self, sources, writer)?;
-        image::exchange(self)?;
+        image::exchange(self, image)?;
         self.make()?;
-        fs::copy(self.build.join(BZIMAGE), &ours)?;
+        if !image::is_built_in(self, image)? {
+            // Something that the kernel's image is made from was out of date, so the build made it
+            // again over ours. Now nothing is.
+            image::exchange(self, image)?;
+            self.make()?;
+        }
+        ensure!(image::is_built_in(self, image)?, "the kernel was built with another image");
+        fs::copy(self.build.join(self.machine.kernel), &ours)?;
         Ok(ours)
     }
 
@@ -104,14 +113,11 @@ impl Tree {
         fs::create_dir_all(&self.build)?;
         let file = self.own.join("fragment.config");
         fs::write(&file, fragment)?;
-        let mut tiny = Command::new("make");
-        run(tiny
-            .current_dir(&self.source)
-            .arg(format!("O={}", self.build.display()))
-            .args(["-s", "tinyconfig"]))?;
+        let build = format!("O={}", self.build.display());
+        run(self.kbuild(&self.source).arg(build).arg("tinyconfig"))?;
         let merge = self.source.join("scripts/kconfig/merge_config.sh");
         run(Command::new(merge).current_dir(&self.build).args(["-m", ".config"]).arg(&file))?;
-        run(Command::new("make").current_dir(&self.build).args(["-s", "olddefconfig"]))?;
+        run(self.kbuild(&self.build).arg("olddefconfig"))?;
         let taken = fs::read_to_string(self.build.join(".config"))?;
         all_taken(fragment, &taken)
     }
@@ -119,12 +125,18 @@ impl Tree {
     /// Builds whatever is out of date, below the priority of a person's work.
     fn make(&self) -> Result<()> {
         let cpus = std::thread::available_parallelism()?;
-        run(Command::new("nice")
-            .current_dir(&self.build)
-            .args(["-n", "10", "make", "-s"])
-            .arg(format!("-j{cpus}"))
-            .arg("bzImage"))?;
+        run(self.kbuild(&self.build).arg(format!("-j{cpus}")).arg(self.machine.goal))?;
         Ok(())
+    }
+
+    /// The kernel's build system in `directory`.
+    fn kbuild(&self, directory: &Path) -> Command {
+        let mut make = Command::new("nice");
+        make.current_dir(directory)
+            .args(["-n", "10", "make", "-s"])
+            .arg(format!("ARCH={}", self.machine.linux))
+            .arg(format!("CROSS_COMPILE={}", self.machine.prefix));
+        make
     }
 
     fn stamp(&self, name: &str) -> Option<String> {
@@ -136,25 +148,12 @@ impl Tree {
     }
 }
 
-/// Installs what builds and boots any kernel, where it is missing.
-fn install_prerequisites() -> Result<()> {
-    let missing = TOOLS.iter().filter(|tool| tool.used_by == KERNEL && tool.find().is_none());
-    let mut packages = Vec::new();
-    for tool in missing {
-        if let Package::Debian(names) = tool.package {
-            packages.extend(names.split(' '));
-        }
-    }
-    debian_packages(&packages)
-}
-
-const BZIMAGE: &str = "arch/x86/boot/bzImage";
-
-/// The configuration beyond `tinyconfig`: one for all versions, and what only one of them has.
-fn fragment(version: Version) -> Result<String> {
+/// The configuration beyond `tinyconfig`: a machine's for all versions, and what one of them has
+/// alone.
+fn fragment(machine: &Machine, version: Version) -> Result<String> {
     let directory = root().join("kernel/config");
-    let mut text = fs::read_to_string(directory.join("x86_64.config"))?;
-    let extra = directory.join(format!("x86_64-{}.config", version.name()));
+    let mut text = fs::read_to_string(directory.join(format!("{}.config", machine.name)))?;
+    let extra = directory.join(format!("{}-{}.config", machine.name, version.name()));
     if extra.exists() {
         text.push_str(&fs::read_to_string(extra)?);
     }
