@@ -37,6 +37,8 @@ enum Command {
     Run(commands::run::Arguments),
     /// Compare the clocks of a program on our image with the kernel's, read by read.
     Sandwich(commands::sandwich::Arguments),
+    /// Let threads read while a writer is at full speed, or killed, and judge every read.
+    Soak(commands::soak::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Some(Command::Replay(arguments)) => commands::replay::run(&arguments),
         Some(Command::Run(arguments)) => commands::run::run(&arguments),
         Some(Command::Sandwich(arguments)) => commands::sandwich::run(&arguments),
+        Some(Command::Soak(arguments)) => commands::soak::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("kernel-sim: {error:#}");

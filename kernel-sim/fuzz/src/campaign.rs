@@ -49,13 +49,24 @@ pub struct Outcome {
     pub finding: Option<Finding>,
 }
 
-/// Runs scenarios until `options` are met or one goes wrong. `on_progress` gets the updates and
-/// reads so far, some times a second.
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoFar {
+    /// Updates of finished scenarios.
+    pub updates: u64,
+    /// Their reads.
+    pub reads: u64,
+    /// Whether one has gone wrong: the run ends soon, and then the scenario is made shorter.
+    pub has_finding: bool,
+}
+
+/// Runs scenarios until `options` are met or one goes wrong. `on_progress` is told how far it has
+/// come, some times a second.
 ///
 /// # Errors
 /// A scenario that cannot be run, which the generator does not write, or an image that cannot be
 /// mapped.
-pub fn run(options: &Options, on_progress: impl Fn(u64, u64) + Sync) -> Result<Outcome, Unusable> {
+pub fn run(options: &Options, on_progress: impl Fn(SoFar) + Sync) -> Result<Outcome, Unusable> {
     let begin = Instant::now();
     let shared = Shared {
         next: AtomicU64::new(0),
@@ -72,10 +83,11 @@ pub fn run(options: &Options, on_progress: impl Fn(u64, u64) + Sync) -> Result<O
             .collect();
         scope.spawn(|| {
             while !shared.done.load(Ordering::Acquire) {
-                on_progress(
-                    shared.updates.load(Ordering::Relaxed),
-                    shared.reads.load(Ordering::Relaxed),
-                );
+                on_progress(SoFar {
+                    updates: shared.updates.load(Ordering::Relaxed),
+                    reads: shared.reads.load(Ordering::Relaxed),
+                    has_finding: shared.found.lock().is_ok_and(|found| found.is_some()),
+                });
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
@@ -144,7 +156,7 @@ mod tests {
     fn a_seed_names_one_run_on_any_number_of_threads() {
         let run = |threads| {
             let options = Options { updates: 600_000, seed: 1, threads };
-            super::run(&options, |_, _| ()).unwrap()
+            super::run(&options, |_| ()).unwrap()
         };
         let (one, two) = (run(1), run(2));
         assert_eq!(one.finding, None, "{:?}", one.finding);

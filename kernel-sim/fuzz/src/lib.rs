@@ -13,6 +13,7 @@
 //! | [`report`] | what has a run come to, and what has it never |
 //! | [`demo`] | how do many threads verify each read of an image that a machine drives |
 //! | [`soak`] | and of one that runs by this machine's own counter |
+//! | [`killed`] | and what if its writer is killed |
 //!
 //! What is due is computed by the package `oracle`; its rules are in `docs/oracle.md`.
 
@@ -24,6 +25,7 @@ pub mod expect;
 pub mod generate;
 mod interrupt;
 mod judge;
+pub mod killed;
 pub mod minimise;
 pub mod preempt;
 pub mod report;

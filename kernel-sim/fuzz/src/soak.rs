@@ -60,7 +60,7 @@ impl Log {
 }
 
 /// Drives a timekeeper with this machine's counter of `hz` on the page of `mapped` for `duration`,
-/// while `threads` threads read the image.
+/// while `threads` threads read the image. `on_progress` gets the updates so far.
 ///
 /// # Errors
 /// The first read that lies outside of its brackets, or the first refusal of the timekeeper.
@@ -70,6 +70,7 @@ pub fn run(
     threads: usize,
     duration: Duration,
     seed: u64,
+    on_progress: impl FnMut(u64),
 ) -> Result<Report, Violation> {
     let wrong = |what: String| Violation {
         what,
@@ -102,7 +103,8 @@ pub fn run(
     log.end(&clocks);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..threads).map(|_| scope.spawn(|| bracket(&image, &log))).collect();
-        let driven = drive(&mut published, clocks, &log, seed, Instant::now() + duration);
+        let until = Instant::now() + duration;
+        let driven = drive(&mut published, clocks, &log, seed, until, on_progress);
         log.stop.store(true, Ordering::Release);
         let mut report = Report::default();
         for reader in readers {
@@ -127,6 +129,7 @@ fn drive(
     log: &Log,
     seed: u64,
     until: Instant,
+    mut on_progress: impl FnMut(u64),
 ) -> Result<u64, timekeeper::Error> {
     let mut rng = Rng::new(seed, 0);
     let mut updates = 0;
@@ -159,6 +162,7 @@ fn drive(
         })?;
         log.end(&clocks);
         updates += 1;
+        on_progress(updates);
         // As often as no kernel ticks, but not so often that no reader ever finds the page stable.
         std::thread::sleep(Duration::from_micros(20));
     }
@@ -231,7 +235,8 @@ mod tests {
     fn reads_by_the_real_counter_lie_between_their_brackets() {
         // Any rate will do: oracle and timekeeper are told the same.
         let mut mapped = MappedImage::new(&linker::ENOSYS).unwrap();
-        let report = run(&mut mapped, 2_000_000_000, 2, Duration::from_millis(400), 3).unwrap();
+        let report =
+            run(&mut mapped, 2_000_000_000, 2, Duration::from_millis(400), 3, |_| ()).unwrap();
         assert!(report.updates > 0 && report.reads > 0, "{report:?}");
     }
 }

@@ -4,7 +4,8 @@
 //! written and what was not. A call that falls back gets a mark in place of a kernel's answer, which
 //! must come out untouched.
 //!
-//! All `unsafe` of this package is here: passing pointers to a function that wants a caller's.
+//! All `unsafe` of this package is here, but for a `fork` in [`killed`](crate::killed): passing
+//! pointers to a function that wants a caller's.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

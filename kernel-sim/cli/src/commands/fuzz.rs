@@ -3,10 +3,12 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use fuzz::campaign::{self, Finding, Options, Outcome};
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::time::{ClockId, clock_gettime};
 
 /// Updates from which on a run must have come to every case there is.
 const COMPLETE: u64 = 1_000_000;
@@ -46,12 +48,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if updates == 0 {
         bail!("--updates 0 judges nothing; write at least 1");
     }
-    let bar = progress(updates);
-    let outcome = campaign::run(&Options { updates, seed, threads }, |updates, reads| {
-        bar.set_position(updates);
-        bar.set_message(reads.to_string());
+    let bar = progress(updates)?;
+    let before = cpu_time();
+    let outcome = campaign::run(&Options { updates, seed, threads }, |so_far| {
+        bar.set_position(so_far.updates);
+        let findings = if so_far.has_finding { "1 finding" } else { "0 findings" };
+        let (updates, rate) = (millions(so_far.updates), bar.per_sec() / 1e6);
+        bar.set_message(format!("{updates:.1} M updates, {rate:.2} M/s, {findings}"));
     })
     .context("running a scenario")?;
+    let cpu = cpu_time().saturating_sub(before);
     bar.finish_and_clear();
     let missing = if updates >= COMPLETE && outcome.finding.is_none() {
         outcome.counts.missing()
@@ -62,9 +68,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         crate::output::write(&arguments.finding, finding.scenario.to_string().as_bytes())?;
     }
     if arguments.json {
-        println!("{:#}", as_json(arguments, &outcome, &missing));
+        println!("{:#}", as_json(arguments, &outcome, cpu, &missing));
     } else {
-        print_report(arguments, &outcome);
+        print_report(arguments, &outcome, cpu);
     }
     if let Some(finding) = &outcome.finding {
         let shown = arguments.finding.display();
@@ -83,18 +89,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A bar with rate and reads, on a terminal only.
-fn progress(updates: u64) -> ProgressBar {
+/// A bar with rate, findings and the time left, on a terminal only; it fits into 80 columns.
+fn progress(updates: u64) -> anyhow::Result<ProgressBar> {
     if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+        return Ok(ProgressBar::hidden());
     }
-    let bar = ProgressBar::new(updates);
-    let template =
-        "{bar:30} {human_pos} of {human_len} updates, {per_sec}, {msg} reads judged, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
+    let style = ProgressStyle::with_template("{wide_bar} {percent}% {msg}, {eta} left")?;
+    Ok(ProgressBar::new(updates).with_style(style).with_message("starting"))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a number for people")]
+fn millions(updates: u64) -> f64 {
+    updates as f64 / 1e6
 }
 
 fn judge(file: &Path, arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -115,33 +121,51 @@ fn judge(file: &Path, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn print_report(arguments: &Arguments, outcome: &Outcome) {
+/// Time that this process has spent on CPUs, which another process cannot make longer by much.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn print_report(arguments: &Arguments, outcome: &Outcome, cpu: Duration) {
     let Outcome { counts, elapsed, .. } = outcome;
-    let seconds = elapsed.as_secs_f64();
     println!(
-        "seed {}: {} updates ({} by the timekeeper), {} reads judged, {seconds:.2} s on {} thread(s)",
-        arguments.seed, counts.updates, counts.kernel_updates, counts.reads, arguments.threads
+        "seed {}: {} updates ({} by the timekeeper), {} reads judged",
+        arguments.seed, counts.updates, counts.kernel_updates, counts.reads
     );
-    #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
-    let rate = counts.updates as f64 / seconds / arguments.threads as f64;
-    println!("{rate:.0} judged updates a second for each thread");
+    let rate = |of: Duration| {
+        #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+        let updates = counts.updates as f64;
+        updates / of.as_secs_f64().max(1e-9) / 1e6
+    };
+    println!(
+        "{elapsed:.2?} on {} thread(s): {:.2} M updates a second, {:.2} M for each of CPU time",
+        arguments.threads,
+        rate(*elapsed),
+        rate(cpu)
+    );
     print_cases(&counts.cases());
 }
 
-/// Cases with their counts, in columns.
-pub(super) fn print_cases(cases: &[(String, u64)]) {
-    for row in cases.chunks(3) {
-        let cells = row.iter().map(|(name, count)| format!("  {name:<20} {count:>12}"));
-        println!("{}", cells.collect::<String>());
+/// Cases with their counts, in two columns.
+fn print_cases(cases: &[(String, u64)]) {
+    for row in cases.chunks(2) {
+        let cells = row.iter().map(|(name, count)| format!("  {name:<20} {count:>12}  "));
+        println!("{}", cells.collect::<String>().trim_end());
     }
 }
 
-fn as_json(arguments: &Arguments, outcome: &Outcome, missing: &[String]) -> serde_json::Value {
+fn as_json(
+    arguments: &Arguments,
+    outcome: &Outcome,
+    cpu: Duration,
+    missing: &[String],
+) -> serde_json::Value {
     let cases = outcome.counts.cases().into_iter().map(|(name, count)| (name, count.into()));
     serde_json::json!({
         "seed": arguments.seed,
         "threads": arguments.threads,
         "seconds": outcome.elapsed.as_secs_f64(),
+        "cpu_seconds": cpu.as_secs_f64(),
         "updates": outcome.counts.updates,
         "timekeeper_updates": outcome.counts.kernel_updates,
         "reads": outcome.counts.reads,

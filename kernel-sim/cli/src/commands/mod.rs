@@ -8,3 +8,4 @@ pub(crate) mod layout;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod sandwich;
+pub(crate) mod soak;
