@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// The kernel, a Debian package `linux-source-VERSION`.
     #[arg(long, value_enum, default_value_t = Version::V6_1)]
     version: Version,
-    /// Every version on every machine, and the faults in the first.
+    /// Every version on every machine, and the faults in the first version of each.
     #[arg(long, conflicts_with_all = ["arch", "version", "mutants"])]
     all: bool,
     /// Instead of the full run: seed faults into the writer, and see that each is caught.
@@ -98,7 +98,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut good = done.iter().all(|case| case.complaints == 0);
     if arguments.all {
         print!("{}", table::summary(&done));
-        good &= mutants::run(Arch::X86_64, Version::V6_1)?;
+        for &arch in Arch::value_variants() {
+            good &= mutants::run(arch, Version::V6_1)?;
+        }
     }
     Ok(code(good))
 }

@@ -134,6 +134,7 @@ pub(crate) fn run(arch: Arch, version: Version) -> Result<bool> {
             good &= caught;
         },
     )?;
+    println!();
     Ok(good)
 }
 
