@@ -219,7 +219,7 @@ fn beside_a_writer(setup: &Setup<'_>, cpu: usize, plan: &Plan) -> Measured {
 }
 
 /// Cycles of a kernel's side: publishing a timekeeper's clocks, with a tick of a millisecond before
-/// each if `ticks`. Neither allocates or enters the kernel: both crates are `no_std` and know none.
+/// each if `ticks`. Neither allocates or enters the kernel: `tests/tests/update_vsyscall.rs` counts.
 fn update_vsyscall(calls: u32, ticks: bool) -> f64 {
     const HERTZ: u64 = 1_000_000_000;
     const TICK: u64 = HERTZ / 1000;
