@@ -1,6 +1,8 @@
 //! A measured table: its text in the form of the document that it reproduces, its numbers, its
 //! charts, and what has to be said about them.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -69,10 +71,28 @@ pub struct Noise {
 impl Noise {
     /// Takes note of measured loops.
     pub fn add(&mut self, subjects: &[Subject<'_>], measured: &Measured) {
-        self.loops.extend(subjects.iter().enumerate().map(|(index, subject)| {
-            let estimate = Estimate::of(measured.series(index));
-            (subject.name().to_owned(), measured.spread(index), estimate)
-        }));
+        for (index, subject) in subjects.iter().enumerate() {
+            self.add_series(subject.name(), measured.series(index));
+        }
+    }
+
+    /// Takes note of one loop, by the nanoseconds of its rounds.
+    pub fn add_series(&mut self, name: &str, series: &[f64]) {
+        self.loops.push((name.to_owned(), Spread::of(series), Estimate::of(series)));
+    }
+
+    /// Each loop with its median, its fastest round and its 99th percentile, for a table whose own
+    /// form has no room for them.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "\n{:<58} {:>9} {:>9} {:>9}\n",
+            "nanoseconds per call over the rounds", "median", "min", "p99"
+        );
+        for (name, Spread { min, median, p99 }, _) in &self.loops {
+            let _ = writeln!(text, "{name:<58} {median:>9.2} {min:>9.2} {p99:>9.2}");
+        }
+        text
     }
 
     /// How much the rounds scattered, and a warning where they did so too much to conclude.
@@ -134,6 +154,8 @@ mod tests {
         let measured = interleave(&mut subjects, &plan, || ());
         let mut noise = Noise::default();
         noise.add(&subjects, &measured);
+        let table = noise.table();
+        assert!(table.contains("quiet") && table.contains("100.00    100.00    100.00"), "{table}");
         let notes = noise.notes();
         assert_eq!(notes.len(), 2);
         assert!(notes[0].contains("2 loops") && notes[0].contains("worst loop 200 %"), "{notes:?}");

@@ -102,6 +102,13 @@ impl Spread {
             p99: quantile_of_sorted(&sorted, 0.99),
         }
     }
+
+    /// The spread of the values in another unit.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        let Self { min, median, p99 } = self;
+        Self { min: min * factor, median: median * factor, p99: p99 * factor }
+    }
 }
 
 /// Random numbers for resampling (Marsaglia's xorshift64): the same rounds give the same interval.

@@ -14,6 +14,7 @@ use crate::callee::Callee;
 use crate::calls::{self, Call};
 use crate::chart::{Body, Chart};
 use crate::report::{Noise, Report};
+use crate::statistics::Spread;
 use crate::subject::Subject;
 
 const CLOCKS: [(&str, c_int, &str); 4] = [
@@ -30,7 +31,7 @@ struct Row {
     zone: &'static str,
     kind: &'static str,
     time: timespec,
-    nanos: f64,
+    nanos: Spread,
 }
 
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
@@ -58,7 +59,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             told_by_image(&host, id),
         ];
         for (index, (kind, time)) in TYPES.into_iter().zip(told).enumerate() {
-            let nanos = measured.spread(index).median;
+            let nanos = measured.spread(index);
             rows.push(Row { clock, zone, kind, time, nanos });
         }
         match id {
@@ -69,7 +70,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     }
     let mut notes = noise.notes();
     notes.push(format!("TAI takes {:.3} of the time of REALTIME through our vDSO", tai / realtime));
-    notes.push("type 1 is our vDSO, type 3 the host's".to_owned());
+    notes.push("type 1 is our vDSO, type 3 the host's; min and p99 are of the rounds".to_owned());
     Report {
         table: "clocks",
         title: "Four clocks through libc, the vDSO and the system call",
@@ -119,19 +120,21 @@ fn told_by_image(callee: &Callee<'_>, id: c_int) -> timespec {
 
 fn text(rows: &[Row]) -> String {
     let mut text = String::from(
-        "       sec                     Timestamp nanos       clockname    tzname type\n\
-         ---------- ----------------------------- ----- --------------- --------- -------\n",
+        "       sec                     Timestamp nanos       clockname    tzname type      min   p99\n\
+         ---------- ----------------------------- ----- --------------- --------- ------- ----- -----\n",
     );
     for row in rows {
         let _ = writeln!(
             text,
-            "{:>10} {:>29} {:>5.1} {:>15} {:>9} {}",
+            "{:>10} {:>29} {:>5.1} {:>15} {:>9} {:<7} {:>5.1} {:>5.1}",
             row.time.tv_sec,
             timestamp(&row.time, row.zone),
-            row.nanos,
+            row.nanos.median,
             row.clock,
             row.zone,
-            row.kind
+            row.kind,
+            row.nanos.min,
+            row.nanos.p99
         );
     }
     text
@@ -140,7 +143,7 @@ fn text(rows: &[Row]) -> String {
 fn chart(rows: &[Row]) -> Chart {
     let series = |kind: &str| {
         let of_kind = rows.iter().filter(|row| row.kind == kind);
-        of_kind.map(|row| row.nanos).collect()
+        of_kind.map(|row| row.nanos.median).collect()
     };
     Chart {
         file: "clocks",

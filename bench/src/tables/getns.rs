@@ -2,8 +2,8 @@
 //! converts, or a register.
 //!
 //! The two programs that this reproduces ran one after the other, each for as long as it took.
-//! Here the loops take short turns, and the seconds are those of all turns at the median turn: the
-//! sum would belong to whoever interrupted most.
+//! Here the loops take short turns, and the seconds are the number of turns times the median turn:
+//! the sum would belong to whoever interrupted most.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ use serde_json::json;
 use super::Bench;
 use crate::chart::{Body, Chart};
 use crate::clock;
-use crate::report::{Effort, Report};
+use crate::report::{Effort, Noise, Report};
 use crate::rounds::Plan;
-use crate::statistics;
+use crate::statistics::{self, Spread};
 use crate::subject::{self, Subject};
 
 /// Calls of a turn: short against a time slice.
@@ -40,26 +40,31 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     .flatten()
     .collect();
     let turns = usize::try_from(calls / u64::from(TURN)).unwrap_or(1);
-    let mut seconds = take_turns(bench, &mut loops, turns);
+    let mut noise = Noise::default();
+    let mut seconds = take_turns(bench, &mut loops, turns, &mut noise);
     // The system call is an order of magnitude slower: a tenth of the calls, times ten.
     let mut syscall = [subject::syscall_converted(id).named("gettimespec (syscall)")];
-    let scaled = take_turns(bench, &mut syscall, turns.div_ceil(10));
+    let scaled = take_turns(bench, &mut syscall, turns.div_ceil(10), &mut noise);
     let factor = turns as f64 / turns.div_ceil(10) as f64;
-    seconds.extend(scaled.iter().map(|seconds| seconds * factor));
+    seconds.extend(scaled.iter().map(|seconds| seconds.times(factor)));
     let names: Vec<String> = loops.iter().chain(&syscall).map(|s| s.name().to_owned()).collect();
 
-    let faster = 100.0 * (1.0 - seconds[1] / seconds[0]);
+    let faster = 100.0 * (1.0 - seconds[1].median / seconds[0].median);
     let mut text = format!("{calls} calls\n\n");
-    for (name, seconds) in names.iter().zip(&seconds) {
-        let _ = match &**name {
-            "getns" => writeln!(text, "getns: {seconds:.2} secs ({})", in_words(faster)),
-            name => writeln!(text, "{name}: {seconds:.2} secs"),
-        };
+    for (name, Spread { min, median, p99 }) in names.iter().zip(&seconds) {
+        let percent =
+            if name == "getns" { format!(" ({})", in_words(faster)) } else { String::new() };
+        let _ = writeln!(text, "{name}: {median:.2} secs{percent}; min {min:.2}, p99 {p99:.2}");
     }
-    text.push_str(
-        "\ngettimespec and getns are ours; the system call made a tenth of the calls, times ten\n",
+    let _ = write!(
+        text,
+        "\ngettimespec and getns are ours. The loops take turns of {TURN} calls; secs is the median \
+         turn times the number\nof turns, min and p99 are the fastest turn and the 99th percentile \
+         of the turns, likewise. The system call made a\ntenth of the calls, times ten.\n",
     );
-    let ratio = ratio_of_short_rounds(bench);
+    let mut notes = vec![ratio_of_short_rounds(bench)];
+    notes.extend(noise.notes());
+    let medians = seconds.iter().map(|seconds| seconds.median).collect();
     Report {
         table: "getns",
         title: "A hundred million reads in nanoseconds: timespec and conversion, or a register",
@@ -69,12 +74,12 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             .zip(&seconds)
             .map(|(name, seconds)| json!({ "loop": name, "calls": calls, "seconds": seconds }))
             .collect(),
-        notes: vec![ratio],
+        notes,
         charts: vec![Chart {
             file: "getns",
             title: format!("{} million reads of REALTIME in nanoseconds", calls / 1_000_000),
             value_label: "seconds",
-            body: Body::Bars { categories: names, series: vec![("seconds".to_owned(), seconds)] },
+            body: Body::Bars { categories: names, series: vec![("seconds".to_owned(), medians)] },
         }],
     }
 }
@@ -84,10 +89,16 @@ fn in_words(percent: f64) -> String {
     if percent < 0.0 { format!("{:.1}% slower", -percent) } else { format!("{percent:.1}% faster") }
 }
 
-/// Runs each loop for a number of turns, interleaved; the seconds of each at its median turn.
-fn take_turns(bench: &Bench<'_, '_>, loops: &mut [Subject<'_>], turns: usize) -> Vec<f64> {
+/// Runs each loop for a number of turns, interleaved; the seconds of each if all turns were as the
+/// median one, the fastest, and the 99th percentile.
+fn take_turns(
+    bench: &Bench<'_, '_>,
+    loops: &mut [Subject<'_>],
+    turns: usize,
+    noise: &mut Noise,
+) -> Vec<Spread> {
     let mut cycles = vec![Vec::with_capacity(turns); loops.len()];
-    let names: Vec<&str> = loops.iter().map(Subject::name).collect();
+    let names: Vec<String> = loops.iter().map(|s| s.name().to_owned()).collect();
     bench.progress.begin(&names.join(", "), turns);
     for turn in 0..turns {
         if turn % TURNS_PER_TICK == 0 {
@@ -100,9 +111,15 @@ fn take_turns(bench: &Bench<'_, '_>, loops: &mut [Subject<'_>], turns: usize) ->
         bench.progress.step();
     }
     bench.progress.end();
-    let of_all = turns as f64 * clock::nanos_per_cycle() / 1e9;
-    let seconds = |cycles: Vec<f64>| statistics::median(&cycles) * of_all;
-    cycles.into_iter().map(seconds).collect()
+    let nanos_per_cycle = clock::nanos_per_cycle();
+    for (name, cycles) in names.iter().zip(&cycles) {
+        // A round, for the noise, is what lies between two publications.
+        let nanos = |round| statistics::median(round) * nanos_per_cycle / f64::from(TURN);
+        let rounds: Vec<f64> = cycles.chunks(TURNS_PER_TICK).map(nanos).collect();
+        noise.add_series(name, &rounds);
+    }
+    let of_all = turns as f64 * nanos_per_cycle / 1e9;
+    cycles.iter().map(|cycles| Spread::of(cycles).times(of_all)).collect()
 }
 
 /// The same comparison with an interval.

@@ -15,6 +15,7 @@ use crate::calls::{self, Call};
 use crate::chart::{Body, Chart};
 use crate::dispatch::Libc;
 use crate::report::{Noise, Report};
+use crate::statistics::Spread;
 use crate::subject::Subject;
 
 /// An id that no kernel knows.
@@ -31,9 +32,9 @@ const BENCHMARKS: [(&str, Option<c_int>); 6] = [
 ];
 
 /// Wall time and CPU time of a call, and how often it was made.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Row {
-    time: f64,
+    time: Spread,
     cpu: f64,
     iterations: u64,
 }
@@ -66,7 +67,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         let row = |(index, account): (usize, &Rc<Cell<Account>>)| {
             let Account { cpu_nanos, iterations } = account.get();
             Row {
-                time: measured.spread(index).median,
+                time: measured.spread(index),
                 cpu: cpu_nanos as f64 / iterations.max(1) as f64,
                 iterations,
             }
@@ -121,16 +122,24 @@ fn thread_cpu_nanos() -> u64 {
 }
 
 fn text(titles: &[&str], results: &[(&str, Vec<Row>)]) -> String {
-    let line = "-".repeat(78);
+    let line = "-".repeat(102);
     let mut text = String::new();
     for (column, title) in titles.iter().enumerate() {
         let _ = writeln!(text, "{title}:\n{line}");
-        let _ =
-            writeln!(text, "{:<34} {:>13} {:>13} {:>14}", "Benchmark", "Time", "CPU", "Iterations");
+        let _ = writeln!(
+            text,
+            "{:<34} {:>13} {:>13} {:>14} {:>11} {:>11}",
+            "Benchmark", "Time", "CPU", "Iterations", "min", "p99"
+        );
         let _ = writeln!(text, "{line}");
         for (name, rows) in results {
             let Row { time, cpu, iterations } = rows[column];
-            let _ = writeln!(text, "{name:<34} {time:>10.1} ns {cpu:>10.1} ns {iterations:>14}");
+            let Spread { min, median, p99 } = time;
+            let _ = writeln!(
+                text,
+                "{name:<34} {median:>10.1} ns {cpu:>10.1} ns {iterations:>14} {min:>8.1} ns \
+                 {p99:>8.1} ns"
+            );
         }
         text.push('\n');
     }
@@ -139,7 +148,7 @@ fn text(titles: &[&str], results: &[(&str, Vec<Row>)]) -> String {
 
 fn chart(titles: &[&str], results: &[(&str, Vec<Row>)]) -> Chart {
     let series = |(column, title): (usize, &&str)| {
-        let values = results.iter().map(|(_, rows)| rows[column].time);
+        let values = results.iter().map(|(_, rows)| rows[column].time.median);
         ((*title).to_owned(), values.collect())
     };
     Chart {

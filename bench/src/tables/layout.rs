@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::report::{Noise, Report};
 use crate::rounds::Plan;
+use crate::statistics::Spread;
 use crate::subject::Subject;
 
 const CLOCKS: [(&str, ClockId); 5] = [
@@ -43,7 +44,7 @@ struct Variant {
 type ReadFn = unsafe fn(*const u8, &mut [u64; 2]) -> u32;
 
 /// Nanoseconds: warm with loads before and after, cold with loads before and after.
-type Costs = [f64; 4];
+type Costs = [Spread; 4];
 
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let mut variants = Vec::new();
@@ -105,7 +106,7 @@ fn readers<L: Layout, const CLOCK: i32>() -> [ReadFn; 2] {
     [Reader::<L, CLOCK, BEFORE_THE_COUNTER>::read, Reader::<L, CLOCK, AFTER_THE_COUNTER>::read]
 }
 
-/// Measures both readers of each variant, all interleaved; medians in the variants' order.
+/// Measures both readers of each variant, all interleaved; spreads in the variants' order.
 fn each<'v>(
     bench: &Bench<'_, '_>,
     what: &str,
@@ -113,7 +114,7 @@ fn each<'v>(
     plan: Plan,
     subject: fn(&'v Variant, ReadFn) -> Subject<'v>,
     noise: &mut Noise,
-) -> Vec<f64> {
+) -> Vec<Spread> {
     let mut subjects: Vec<Subject<'_>> = variants
         .iter()
         .flat_map(|variant| {
@@ -123,7 +124,7 @@ fn each<'v>(
         .collect();
     let measured = bench.interleave(what, &mut subjects, &plan);
     noise.add(&subjects, &measured);
-    (0..subjects.len()).map(|index| measured.spread(index).median).collect()
+    (0..subjects.len()).map(|index| measured.spread(index)).collect()
 }
 
 fn warm_read(variant: &Variant, read: ReadFn) -> Subject<'_> {
@@ -149,12 +150,12 @@ fn cold_read(variant: &Variant, read: ReadFn) -> Subject<'_> {
 
 fn text(variants: &[Variant], costs: &[Costs]) -> String {
     let mut text = format!(
-        "{:<14} {:<36} {:>5} {:>18} {:>20}\n{:<14} {:<36} {:>5} {:>8} {:>9} {:>10} {:>9}\n",
+        "{:<14} {:<36} {:>5} {:>37} {:>41}\n{:<14} {:<36} {:>5} {:>18} {:>18} {:>20} {:>20}\n",
         "",
         "",
         "cache",
-        "warm ns, loads",
-        "cold ns, loads",
+        "warm ns (min, p99), loads",
+        "cold ns (min, p99), loads",
         "clock",
         "layout",
         "lines",
@@ -163,11 +164,20 @@ fn text(variants: &[Variant], costs: &[Costs]) -> String {
         "before",
         "after"
     );
-    for (variant, [warm, warm_after, cold, cold_after]) in variants.iter().zip(costs) {
+    for (variant, costs) in variants.iter().zip(costs) {
+        let warm = |Spread { min, median, p99 }| format!("{median:.1} ({min:.1}, {p99:.1})");
+        let cold = |Spread { min, median, p99 }| format!("{median:.0} ({min:.0}, {p99:.0})");
+        let [before, after, cold_before, cold_after] = *costs;
         let _ = writeln!(
             text,
-            "{:<14} {:<36} {:>5} {warm:>8.1} {warm_after:>9.1} {cold:>10.0} {cold_after:>9.0}",
-            variant.clock, variant.layout, variant.lines
+            "{:<14} {:<36} {:>5} {:>18} {:>18} {:>20} {:>20}",
+            variant.clock,
+            variant.layout,
+            variant.lines,
+            warm(before),
+            warm(after),
+            cold(cold_before),
+            cold(cold_after)
         );
     }
     text.push_str(
@@ -178,7 +188,7 @@ fn text(variants: &[Variant], costs: &[Costs]) -> String {
 
 fn chart(variants: &[Variant], costs: &[Costs]) -> Chart {
     let series = |name: &str, which: usize| {
-        (name.to_owned(), costs.iter().map(|costs| costs[which]).collect())
+        (name.to_owned(), costs.iter().map(|costs| costs[which].median).collect())
     };
     Chart {
         file: "layout",

@@ -8,7 +8,7 @@ use super::Bench;
 use crate::chart::{Body, Chart};
 use crate::limit;
 use crate::report::{Noise, Report};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, Spread};
 use crate::subject::{self, Subject};
 
 pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
@@ -29,21 +29,27 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         };
         names.iter().position(|other| other == host)
     };
-    let rows: Vec<(String, f64, Option<Estimate>)> = names
+    let rows: Vec<(String, Spread, Option<Estimate>)> = names
         .iter()
         .enumerate()
         .map(|(index, name)| {
             let ratio = host_of(name).map(|host| measured.ratio(index, host));
-            (name.clone(), measured.spread(index).median, ratio)
+            (name.clone(), measured.spread(index), ratio)
         })
         .collect();
-    let mut text = format!("{:<58} {:>8} {:>9} {:>17}\n", "", "ns", "to host", "95 % interval");
-    for (name, nanos, ratio) in &rows {
+    let mut text = format!(
+        "{:<56} {:>7} {:>7} {:>7} {:>8} {:>14}\n",
+        "", "ns", "min", "p99", "to host", "95 % interval"
+    );
+    for (name, Spread { min, median: nanos, p99 }, ratio) in &rows {
         let (median, interval) = ratio.map_or_else(
             || ("-".to_owned(), "-".to_owned()),
             |r| (format!("{:.3}", r.median), format!("{:.3} - {:.3}", r.low, r.high)),
         );
-        let _ = writeln!(text, "{name:<58} {nanos:>8.2} {median:>9} {interval:>17}");
+        let _ = writeln!(
+            text,
+            "{name:<56} {nanos:>7.2} {min:>7.2} {p99:>7.2} {median:>8} {interval:>14}"
+        );
     }
     Report {
         table: "limit",
@@ -62,7 +68,7 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
                 categories: names,
                 series: vec![(
                     "nanoseconds per read".to_owned(),
-                    rows.iter().map(|(_, nanos, _)| *nanos).collect(),
+                    rows.iter().map(|(_, nanos, _)| nanos.median).collect(),
                 )],
             },
         }],

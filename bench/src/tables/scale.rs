@@ -14,18 +14,20 @@ use crate::callee::Callee;
 use crate::chart::{Body, Chart};
 use crate::clock;
 use crate::model::{BEFORE_THE_COUNTER, Ours, Reader};
-use crate::report::{Effort, Report};
+use crate::report::{Effort, Noise, Report};
 use crate::setup::Kernel;
-use crate::statistics;
+use crate::statistics::{self, Spread};
 use crate::writer::{Pace, Publisher};
 
 const RATES: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 const CLOCK: i32 = libc::CLOCK_MONOTONIC;
 
 /// What one reader saw.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Seen {
-    nanos: f64,
+    /// Nanoseconds per read, by loop.
+    per_read: Vec<f64>,
+    nanos: Spread,
     /// Of a thousand single reads, one takes longer.
     late_nanos: f64,
     worst_nanos: f64,
@@ -35,8 +37,10 @@ struct Seen {
 impl Seen {
     /// Of two readers, the one that suffered more.
     fn or_worse(self, other: Self) -> Self {
+        let slower = if self.nanos.median < other.nanos.median { &other } else { &self };
         Self {
-            nanos: self.nanos.max(other.nanos),
+            per_read: slower.per_read.clone(),
+            nanos: slower.nanos,
             late_nanos: self.late_nanos.max(other.late_nanos),
             worst_nanos: self.worst_nanos.max(other.worst_nanos),
             retries_per_million: self.retries_per_million.max(other.retries_per_million),
@@ -150,7 +154,8 @@ fn observe(callee: &Callee<'_>, page: &datapage::Page, samples: u32) -> Option<S
             // SAFETY: the callee is mapped, `ts` is alive.
             std::hint::black_box(unsafe { call(CLOCK, &raw mut ts) });
         }
-        per_read.push((clock::cycles() - start) as f64 / f64::from(LOOP));
+        let cycles = (clock::cycles() - start) as f64;
+        per_read.push(cycles * nanos_per_cycle / f64::from(LOOP));
         for _ in 0..LOOP {
             let start = clock::cycles();
             // SAFETY: as above.
@@ -165,7 +170,8 @@ fn observe(callee: &Callee<'_>, page: &datapage::Page, samples: u32) -> Option<S
         }
     }
     Some(Seen {
-        nanos: statistics::median(&per_read) * nanos_per_cycle,
+        nanos: Spread::of(&per_read),
+        per_read,
         late_nanos: statistics::quantile(&single, 0.999) * nanos_per_cycle,
         worst_nanos: statistics::quantile(&single, 1.0) * nanos_per_cycle,
         retries_per_million: retries as f64 * 1e6 / f64::from(LOOP * samples),
@@ -173,10 +179,19 @@ fn observe(callee: &Callee<'_>, page: &datapage::Page, samples: u32) -> Option<S
 }
 
 fn notes(rows: &[Row], cpus: usize) -> Vec<String> {
-    let mut notes = vec![
+    let mut noise = Noise::default();
+    for Row { readers, rate, seen, .. } in rows {
+        let name = format!("{readers} reader(s) beside {rate} publications per second");
+        noise.add_series(&name, &seen.per_read);
+    }
+    let mut notes = noise.notes();
+    notes.extend([
+        "ns/read, min and p99 are of loops of reads, of the slower reader where there are two; \
+         \"99.9 % below\" and the worst are of single reads"
+            .to_owned(),
         "the worst read contains whatever interrupted it: compare it with the row without a writer"
             .to_owned(),
-    ];
+    ]);
     if cpus < 3 {
         notes.push(format!(
             "this machine offers {cpus} CPUs, so with {cpus} readers the writer shares one with a reader"
@@ -195,11 +210,13 @@ fn notes(rows: &[Row], cpus: usize) -> Vec<String> {
 
 fn text(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:>7} {:>16} {:>12} {:>9} {:>20} {:>13} {:>14}\n",
+        "{:>7} {:>16} {:>12} {:>9} {:>8} {:>8} {:>20} {:>13} {:>14}\n",
         "readers",
         "publications/s",
         "reached/s",
         "ns/read",
+        "min",
+        "p99",
         "retries per million",
         "99.9 % below",
         "worst read ns"
@@ -207,11 +224,13 @@ fn text(rows: &[Row]) -> String {
     for row in rows {
         let _ = writeln!(
             text,
-            "{:>7} {:>16} {:>12.0} {:>9.2} {:>20.1} {:>13.0} {:>14.0}",
+            "{:>7} {:>16} {:>12.0} {:>9.2} {:>8.2} {:>8.2} {:>20.1} {:>13.0} {:>14.0}",
             row.readers,
             row.rate,
             row.published_per_second,
-            row.seen.nanos,
+            row.seen.nanos.median,
+            row.seen.nanos.min,
+            row.seen.nanos.p99,
             row.seen.retries_per_million,
             row.seen.late_nanos,
             row.seen.worst_nanos
@@ -224,7 +243,7 @@ fn chart(rows: &[Row]) -> Chart {
     let most = rows.iter().map(|row| row.readers).max().unwrap_or(1);
     let series = |readers: usize| {
         let of_count = rows.iter().filter(|row| row.readers == readers && row.rate != 0);
-        let points = of_count.map(|row| (f64::from(row.rate), row.seen.nanos));
+        let points = of_count.map(|row| (f64::from(row.rate), row.seen.nanos.median));
         let name = if readers == 1 { "1 reader".to_owned() } else { format!("{readers} readers") };
         (name, points.collect())
     };

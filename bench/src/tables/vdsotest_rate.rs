@@ -34,7 +34,8 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let (mut rows, mut notes, mut noise) = (Vec::new(), Vec::new(), Noise::default());
     for named in calls::ALL.into_iter().filter(is_in_the_message) {
         let images = callees.iter().zip(["ours", "ours in mode NONE", "host"]);
-        let mut subjects = vec![calls::through_syscall(named.call)];
+        let syscall = calls::through_syscall(named.call);
+        let mut subjects = vec![syscall.named(format!("{} (system call)", named.name))];
         subjects.extend(images.filter_map(|(callee, way)| {
             let subject = calls::through_image(callee, named.call)?;
             Some(subject.named(format!("{} ({way})", named.name)))
@@ -51,11 +52,12 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
             speedups: [0, 1, 2, 3].map(|way| measured.ratio(0, way).median),
         });
     }
+    let spreads = noise.table();
     notes.extend(noise.notes());
     Report {
         table: "vdsotest-rate",
         title: "vdsotest: calls per second and speedup over the system call",
-        text: text(&rows),
+        text: text(&rows) + spreads.trim_start(),
         rows: rows
             .iter()
             .map(|Row { named, rates, speedups }| {
