@@ -1,7 +1,7 @@
 //! Drawing a table as SVG.
 //!
 //! Plain enough to be read in a terminal's image viewer and in a document: a title, axes with
-//! units, a legend, values written on the bars. Colours are those of Okabe and Ito, which people
+//! units, a legend, values written on the bars, and how far the rounds scattered. Colours are those of Okabe and Ito, which people
 //! with any kind of colour vision tell apart.
 
 use std::path::Path;
@@ -9,6 +9,8 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::statistics::Spread;
 
 /// A drawing.
 #[derive(Clone, Debug)]
@@ -30,8 +32,9 @@ pub enum Body {
     Bars {
         /// Names of the groups, from the top.
         categories: Vec<String>,
-        /// Name and one value for each category; NaN draws no bar.
-        series: Vec<(String, Vec<f64>)>,
+        /// Name and one value for each category: a bar to the median, and a thin line from the
+        /// smallest value to the 99th percentile. NaN draws neither.
+        series: Vec<(String, Vec<Spread>)>,
     },
     /// A line for each series over a logarithmic axis.
     Lines {
@@ -41,6 +44,10 @@ pub enum Body {
         series: Vec<(String, Vec<(f64, f64)>)>,
     },
 }
+
+/// What most bars are.
+pub const NANOSECONDS: &str =
+    "nanoseconds per call: median of the rounds; line: fastest round to 99th percentile";
 
 /// Why a chart was not drawn.
 #[derive(Debug, thiserror::Error)]
@@ -116,18 +123,20 @@ impl Chart {
         &self,
         area: &Area<'_>,
         categories: &[String],
-        series: &[(String, Vec<f64>)],
+        series: &[(String, Vec<Spread>)],
     ) -> Result<(), String> {
         let group = series.len() as f64 + GAP as f64 / BAR as f64;
         let values = series.iter().flat_map(|(_, values)| values);
-        let longest = values.copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let medians = values.map(|spread| spread.median).filter(|v| v.is_finite());
+        // A line that a neighbour's interruption makes long is cut off, or it would be the drawing.
+        let end = medians.fold(0.0, f64::max) * 1.04;
         let height = group * categories.len() as f64;
         let mut chart = ChartBuilder::on(area)
             .margin(12)
             .margin_right(70)
             .x_label_area_size(46)
             .y_label_area_size(name_width(categories))
-            .build_cartesian_2d(0.0..longest * 1.02, height..0.0)
+            .build_cartesian_2d(0.0..end, height..0.0)
             .map_err(text)?;
         chart
             .configure_mesh()
@@ -152,16 +161,23 @@ impl Chart {
         let number = (FONT, 12).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
         for (order, (_, values)) in series.iter().enumerate() {
             let colour = PALETTE[order % PALETTE.len()];
-            let shown = values.iter().enumerate().filter(|(_, value)| value.is_finite());
+            let shown = values.iter().enumerate().filter(|(_, spread)| spread.median.is_finite());
             let place = |index: usize| group * index as f64 + order as f64;
-            let bars = shown.clone().map(|(index, &value)| {
-                let corners = [(0.0, place(index) + 0.08), (value, place(index) + 0.92)];
+            let bars = shown.clone().map(|(index, spread)| {
+                let corners = [(0.0, place(index) + 0.08), (spread.median, place(index) + 0.92)];
                 Rectangle::new(corners, colour.filled())
             });
             chart.draw_series(bars).map_err(text)?;
-            let numbers = shown.map(|(index, &value)| {
-                EmptyElement::at((value, place(index) + 0.5))
-                    + Text::new(short(value), (5, 0), &number)
+            let whiskers = shown.clone().filter(|(_, spread)| spread.min < spread.p99);
+            let whiskers = whiskers.map(|(index, spread)| {
+                let height = place(index) + 0.5;
+                PathElement::new([(spread.min, height), (spread.p99.min(end), height)], INK)
+            });
+            chart.draw_series(whiskers).map_err(text)?;
+            let numbers = shown.map(|(index, spread)| {
+                let behind = spread.p99.max(spread.median).min(end);
+                EmptyElement::at((behind, place(index) + 0.5))
+                    + Text::new(short(spread.median), (5, 0), &number)
             });
             chart.draw_series(numbers).map_err(text)?;
         }
@@ -256,8 +272,10 @@ fn short(value: f64) -> String {
         format!("{value:.0}")
     } else if value >= 10.0 {
         format!("{value:.1}")
-    } else {
+    } else if value >= 1.0 {
         format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
     }
 }
 
@@ -296,8 +314,8 @@ mod tests {
             body: Body::Bars {
                 categories: vec!["first".into(), "second".into()],
                 series: vec![
-                    ("ours".into(), vec![12.5, 3.25]),
-                    ("host".into(), vec![250.0, f64::NAN]),
+                    ("ours".into(), vec![Spread { min: 11.0, median: 12.5, p99: 900.0 }; 2]),
+                    ("host".into(), vec![Spread::exact(250.0), Spread::exact(f64::NAN)]),
                 ],
             },
         };
@@ -306,7 +324,7 @@ mod tests {
         for part in ["A title", "nanoseconds per call", "first", "second", "ours", "host"] {
             assert!(svg.contains(part), "{part} is missing");
         }
-        for number in ["12.5", "3.25", "250"] {
+        for number in ["12.5", "250"] {
             assert!(svg.contains(number), "{number} is missing");
         }
         assert!(!svg.contains("NaN"));
@@ -332,7 +350,7 @@ mod tests {
             value_label: "",
             body: Body::Bars {
                 categories: vec!["a".into()],
-                series: vec![("b".into(), vec![1.0])],
+                series: vec![("b".into(), vec![Spread::exact(1.0)])],
             },
         };
         let error = chart.draw(Path::new("/proc/nothing")).unwrap_err();

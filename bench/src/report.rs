@@ -45,7 +45,6 @@ pub struct Report {
     /// What it shows.
     pub title: &'static str,
     /// The table as it is printed.
-    #[serde(skip)]
     pub text: String,
     /// One value for each row.
     pub rows: Vec<Value>,

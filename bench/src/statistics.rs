@@ -103,6 +103,12 @@ impl Spread {
         }
     }
 
+    /// A value that is not spread.
+    #[must_use]
+    pub fn exact(value: f64) -> Self {
+        Self { min: value, median: value, p99: value }
+    }
+
     /// The spread of the values in another unit.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Bench;
 use crate::callee::Callee;
 use crate::calls::{self, Call};
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::report::{Noise, Report};
 use crate::statistics::Spread;
 use crate::subject::Subject;
@@ -143,12 +143,12 @@ fn text(rows: &[Row]) -> String {
 fn chart(rows: &[Row]) -> Chart {
     let series = |kind: &str| {
         let of_kind = rows.iter().filter(|row| row.kind == kind);
-        of_kind.map(|row| row.nanos.median).collect()
+        of_kind.map(|row| row.nanos).collect()
     };
     Chart {
         file: "clocks",
         title: "Reading a clock through libc, the vDSO and the system call".to_owned(),
-        value_label: "nanoseconds per call (median)",
+        value_label: NANOSECONDS,
         body: Body::Bars {
             categories: CLOCKS.map(|(name, ..)| name.to_owned()).to_vec(),
             series: vec![

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Bench;
 use crate::calls::{self, Call};
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::dispatch::Libc;
 use crate::report::{Noise, Report};
 use crate::statistics::Spread;
@@ -148,13 +148,13 @@ fn text(titles: &[&str], results: &[(&str, Vec<Row>)]) -> String {
 
 fn chart(titles: &[&str], results: &[(&str, Vec<Row>)]) -> Chart {
     let series = |(column, title): (usize, &&str)| {
-        let values = results.iter().map(|(_, rows)| rows[column].time.median);
+        let values = results.iter().map(|(_, rows)| rows[column].time);
         ((*title).to_owned(), values.collect())
     };
     Chart {
         file: "getres",
         title: "clock_getres through a libc, before and after".to_owned(),
-        value_label: "nanoseconds per call (median)",
+        value_label: NANOSECONDS,
         body: Body::Bars {
             categories: results.iter().map(|(name, _)| (*name).to_owned()).collect(),
             series: titles.iter().enumerate().map(series).collect(),

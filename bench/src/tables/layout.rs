@@ -11,7 +11,7 @@ use datapage::{ClockId, PageValues};
 use serde_json::json;
 
 use super::Bench;
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::cold;
 use crate::model::{
     AFTER_THE_COUNTER, BEFORE_THE_COUNTER, Layout, ModelPage, Ours, Reader, SetPerClocksource,
@@ -188,20 +188,20 @@ fn text(variants: &[Variant], costs: &[Costs]) -> String {
 
 fn chart(variants: &[Variant], costs: &[Costs]) -> Chart {
     let series = |name: &str, which: usize| {
-        (name.to_owned(), costs.iter().map(|costs| costs[which].median).collect())
+        (name.to_owned(), costs.iter().map(|costs| costs[which]).collect())
     };
     Chart {
         file: "layout",
-        title: "A read with the page out of the caches, by layout".to_owned(),
-        value_label: "nanoseconds (median)",
+        title: "A read with the page in and out of the caches, by layout".to_owned(),
+        value_label: NANOSECONDS,
         body: Body::Bars {
             categories: variants
                 .iter()
                 .map(|variant| format!("{}: {}", variant.clock, variant.layout))
                 .collect(),
             series: vec![
-                series("loads before the counter", 2),
-                series("loads after the counter", 3),
+                series("cold, loads before the counter", 2),
+                series("cold, loads after the counter", 3),
                 series("warm, loads before", 0),
             ],
         },

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::Bench;
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::limit;
 use crate::report::{Noise, Report};
 use crate::statistics::{Estimate, Spread};
@@ -63,12 +63,12 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         charts: vec![Chart {
             file: "limit",
             title: "The image and what this CPU allows".to_owned(),
-            value_label: "nanoseconds per read (median)",
+            value_label: NANOSECONDS,
             body: Body::Bars {
                 categories: names,
                 series: vec![(
                     "nanoseconds per read".to_owned(),
-                    rows.iter().map(|(_, nanos, _)| nanos.median).collect(),
+                    rows.iter().map(|(_, nanos, _)| *nanos).collect(),
                 )],
             },
         }],

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Bench;
 use crate::calls::{self, Call};
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::report::{Noise, Report};
 use crate::statistics::Spread;
 use crate::subject::{self, Subject};
@@ -58,13 +58,10 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
         charts: vec![Chart {
             file: "peers",
             title: "Ways for a Rust program to get a time".to_owned(),
-            value_label: "nanoseconds per call (median)",
+            value_label: NANOSECONDS,
             body: Body::Bars {
                 categories: names,
-                series: vec![(
-                    "nanoseconds per call".to_owned(),
-                    spreads.iter().map(|spread| spread.median).collect(),
-                )],
+                series: vec![("nanoseconds per call".to_owned(), spreads.clone())],
             },
         }],
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Bench;
 use crate::calls::{self, NamedCall};
-use crate::chart::{Body, Chart};
+use crate::chart::{Body, Chart, NANOSECONDS};
 use crate::dispatch::Libc;
 use crate::report::{Noise, Report};
 use crate::statistics::Spread;
@@ -98,13 +98,13 @@ fn text(results: &[(NamedCall, [Spread; 5])]) -> String {
 
 fn chart(results: &[(NamedCall, [Spread; 5])]) -> Chart {
     let series = |name: &str, way: usize| {
-        let values = results.iter().map(|(_, spreads)| spreads[way].median);
+        let values = results.iter().map(|(_, spreads)| spreads[way]);
         (name.to_owned(), values.collect())
     };
     Chart {
         file: "vdsotest",
         title: "vdsotest: cost of a call".to_owned(),
-        value_label: "nanoseconds per call (median)",
+        value_label: NANOSECONDS,
         body: Body::Bars {
             categories: results.iter().map(|(named, _)| named.name.to_owned()).collect(),
             series: vec![

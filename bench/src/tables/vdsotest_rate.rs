@@ -12,6 +12,7 @@ use super::Bench;
 use crate::calls::{self, Call, NamedCall};
 use crate::chart::{Body, Chart};
 use crate::report::{Noise, Report};
+use crate::statistics::Spread;
 
 /// The clocks that the message has.
 const CLOCKS: [libc::c_int; 4] = [
@@ -105,7 +106,7 @@ fn text(rows: &[Row]) -> String {
 
 fn chart(rows: &[Row]) -> Chart {
     let series = |name: &str, way: usize| {
-        (name.to_owned(), rows.iter().map(|row| row.speedups[way]).collect())
+        (name.to_owned(), rows.iter().map(|row| Spread::exact(row.speedups[way])).collect())
     };
     Chart {
         file: "vdsotest-rate",
