@@ -43,6 +43,12 @@ impl Family {
         self.child("kernel-sim-keep")
     }
 
+    /// The process that waits for the keeper's end.
+    #[must_use]
+    pub fn next_keeper(&self) -> Option<i32> {
+        self.child("kernel-sim-next")
+    }
+
     /// The process that follows programs.
     #[must_use]
     pub fn tracer(&self) -> Option<i32> {

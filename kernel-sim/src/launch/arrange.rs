@@ -5,26 +5,28 @@
 //! 3. The tracer, with the read-only descriptor, which the command then closes.
 //! 4. The program's process, which waits; the tracer seizes it; it is let go and execs.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use libc::pid_t;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{ForkResult, execvp, fork, pipe2};
 
 use crate::host::{HostClocks, NoCounter, counter_is_a_clock};
 use crate::keeper::{Keeper, News, PageMemory, Shift};
-use crate::launch::background::{retire, set_dumpable};
+use crate::launch::background::{retire, set_dumpable, set_name};
 use crate::launch::command::{Clock, Command, LaunchError};
 use crate::launch::letters::{Letter, Post};
 use crate::launch::tracer::Tracer;
 use crate::launch::tracing;
+use crate::precedence;
 
 /// What every keeper of a run is told.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,8 @@ pub(crate) struct Arrangement {
     pub(crate) orders: Orders,
     pub(crate) memory: Option<PageMemory>,
     pub(crate) keeper: KeeperProcess,
+    /// Waits for the keeper's end, to take over.
+    pub(crate) next: Option<KeeperProcess>,
     pub(crate) tracer: pid_t,
     pub(crate) post: Post,
     pub(crate) program: pid_t,
@@ -82,12 +86,13 @@ impl Command {
         let step = LaunchError::kernel("hiding the page from children");
         memory.inherit(false).map_err(step)?;
         let mut memory = Some(memory);
-        let keeper = start_keeper(&mut memory, orders)?;
+        let keeper = start_keeper(&mut memory, orders, None)?;
         keeper.wait_until_ready()?;
         let (post, far) = Post::pair().map_err(LaunchError::kernel("connecting the tracer"))?;
         let (tracer, pid_to_tracer) = self.start_tracer(far, readable)?;
         let program = self.start_program(&arguments, mask, tracer, pid_to_tracer, &post)?;
-        let arrangement = Arrangement { orders, memory, keeper, tracer, post, program };
+        let next = None;
+        let arrangement = Arrangement { orders, memory, keeper, next, tracer, post, program };
         Ok((arrangement, found.err()))
     }
 
@@ -213,10 +218,12 @@ fn become_program(
     end_process(127)
 }
 
-/// Starts a keeper that inherits the writable mapping.
+/// Starts a keeper that inherits the writable mapping: one that works at once, or one that begins
+/// when the process `after`, a child of this one that has not been waited for, has ended.
 pub(crate) fn start_keeper(
     memory: &mut Option<PageMemory>,
     orders: Orders,
+    after: Option<pid_t>,
 ) -> Result<KeeperProcess, LaunchError> {
     let failed = LaunchError::kernel("starting the keeper");
     let connected = Post::pair();
@@ -229,7 +236,7 @@ pub(crate) fn start_keeper(
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         if let Some(memory) = memory.take() {
-            keep(memory, orders, of_keeper);
+            keep(memory, orders, of_keeper, after);
         }
         end_process(1);
     }
@@ -240,8 +247,17 @@ pub(crate) fn start_keeper(
     }
 }
 
-fn keep(memory: PageMemory, orders: Orders, post: Post) {
-    let retired = retire(c"kernel-sim-keep", &[memory.descriptor(), post.descriptor().as_fd()]);
+fn keep(memory: PageMemory, orders: Orders, post: Post, after: Option<pid_t>) {
+    let name = if after.is_some() { c"kernel-sim-next" } else { KEEPER };
+    let retired = retire(name, &[memory.descriptor(), post.descriptor().as_fd()]);
+    if let Some(before) = after {
+        wait_for_end(before);
+        set_name(KEEPER);
+        if memory.is_alone() == Ok(true) {
+            // It ended because its work was done.
+            return;
+        }
+    }
     let Orders { hz, shift, counter } = orders;
     let keeper = Keeper { memory, hz, shift, counter };
     let done = match retired {
@@ -260,6 +276,26 @@ fn keep(memory: PageMemory, orders: Orders, post: Post) {
         end_process(1);
     }
     end_process(0);
+}
+
+/// The name of a keeper's process.
+const KEEPER: &CStr = c"kernel-sim-keep";
+
+/// Waits for the end of a process; returns at once where there is none.
+///
+/// What waits here is in a session of its own, and so (where the kernel groups processes by session)
+/// run before a busy neighbour of the program, of which the command is one as well.
+fn wait_for_end(pid: pid_t) {
+    precedence::ask();
+    // SAFETY: opens a descriptor of a process; plain numbers.
+    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let Some(descriptor) = i32::try_from(opened).ok().filter(|descriptor| *descriptor >= 0) else {
+        return;
+    };
+    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
+    let process = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let mut end = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    while poll(&mut end, PollTimeout::NONE) == Err(Errno::EINTR) {}
 }
 
 impl KeeperProcess {

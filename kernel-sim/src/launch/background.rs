@@ -35,9 +35,14 @@ pub(crate) fn retire(name: &CStr, keep: &[BorrowedFd<'_>]) -> nix::Result<()> {
         // It is a standard descriptor itself now.
         std::mem::forget(null);
     }
+    set_name(name);
+    Ok(())
+}
+
+/// Gives this process a name, of which the kernel keeps 15 bytes.
+pub(crate) fn set_name(name: &CStr) {
     // SAFETY: the kernel copies at most 16 bytes of the string.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
-    Ok(())
 }
 
 fn close_all_but(keep: &[BorrowedFd<'_>]) {

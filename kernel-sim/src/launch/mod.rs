@@ -1,11 +1,12 @@
 //! Running an unmodified, unprivileged program, and whatever it starts, on an image.
 //!
-//! Four processes take part, and each can be killed without harm to the programs:
+//! Five processes take part, and each can be killed without harm to the programs:
 //!
 //! | process | does | dumpable | ends |
 //! |---|---|---|---|
-//! | the command | starts the others, waits for the program, passes on its signals and its status, replaces the keeper | no | with the program |
+//! | the command | starts the others, waits for the program, passes on its signals and its status, starts the next keeper | no | with the program |
 //! | the keeper ([`crate::keeper`]) | writes the page, and is the only one that can | no | when nobody has the page mapped |
+//! | the next keeper | waits for the keeper's end, and takes over | no | with the keeper, if its work is done |
 //! | the tracer | puts each program that is exec'ed on the image | no | with the last program |
 //! | the program | runs free; nothing of it is trapped for time | yes | when it likes |
 //!

@@ -12,7 +12,6 @@ use crate::launch::arrange::{Arrangement, Orders, start_keeper};
 use crate::launch::calls::SystemCalls;
 use crate::launch::command::{Command, LaunchError, Outcome, Status};
 use crate::launch::letters::{Letter, Post};
-use crate::precedence;
 
 /// What a command says while a program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,14 +78,7 @@ impl Command {
                 calls: SystemCalls::default(),
                 remark,
             };
-            // The programs are started; what is forked from now on is a keeper, which readers wait
-            // for when one was killed.
-            let before = precedence::ask();
-            let outcome = supervisor.run();
-            if let Some(before) = before {
-                before.restore();
-            }
-            outcome
+            supervisor.run()
         });
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
         outcome
@@ -110,6 +102,7 @@ struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     fn run(mut self) -> Result<Outcome, LaunchError> {
+        self.start_next();
         let status = loop {
             self.wait(PollTimeout::NONE)?;
             if let Some(status) = self.status
@@ -132,7 +125,7 @@ impl Supervisor<'_> {
                 Some(true) => true,
                 _ if self.tracer_alive => false,
                 // Others that were let go may still use the page; the keeper stays for them.
-                _ => !self.keeper_alive || !self.page_is_unused(),
+                _ => self.keepers_are_gone() || !self.page_is_unused(),
             };
             let left = until.saturating_duration_since(Instant::now());
             if done || left.is_zero() {
@@ -140,6 +133,10 @@ impl Supervisor<'_> {
             }
             self.wait(PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO))?;
         }
+    }
+
+    fn keepers_are_gone(&self) -> bool {
+        !self.keeper_alive && self.arrangement.next.is_none()
     }
 
     fn page_is_unused(&self) -> bool {
@@ -233,14 +230,16 @@ impl Supervisor<'_> {
                     .to_owned(),
             ));
         }
-        if let Some(change) = change_of(self.arrangement.keeper.pid)
-            && !libc::WIFSTOPPED(change)
-            && !libc::WIFCONTINUED(change)
+        while self.keeper_alive
+            && let Some(killed) = end_of(self.arrangement.keeper.pid)
         {
-            self.keeper_alive = false;
-            // One that ended by itself has no work left, or said why it cannot do it.
-            if libc::WIFSIGNALED(change) && self.arrangement.memory.is_some() {
-                self.replace_keeper()?;
+            self.replace_keeper(killed)?;
+        }
+        let next = self.arrangement.next.as_ref().map(|next| next.pid);
+        if let Some(killed) = next.and_then(end_of) {
+            self.arrangement.next = None;
+            if killed {
+                self.start_next();
             }
         }
         Ok(())
@@ -254,16 +253,42 @@ impl Supervisor<'_> {
         send(self.arrangement.program, libc::SIGCONT);
     }
 
-    fn replace_keeper(&mut self) -> Result<(), LaunchError> {
-        let orders = self.arrangement.orders;
-        self.arrangement.keeper = start_keeper(&mut self.arrangement.memory, orders)?;
-        self.keeper_alive = true;
+    /// Has a process wait for the keeper's end. Where there can be none, a keeper that is killed is
+    /// replaced by this process itself.
+    fn start_next(&mut self) {
+        let Arrangement { memory, orders, keeper, .. } = &mut self.arrangement;
+        self.arrangement.next = start_keeper(memory, *orders, Some(keeper.pid)).ok();
+    }
+
+    /// The next keeper has begun already; where it was killed too, another one begins now.
+    fn replace_keeper(&mut self, killed: bool) -> Result<(), LaunchError> {
+        let Arrangement { memory, orders, next, .. } = &mut self.arrangement;
+        self.arrangement.keeper = match next.take() {
+            Some(next) => next,
+            None if killed => start_keeper(memory, *orders, None)?,
+            None => {
+                self.keeper_alive = false;
+                return Ok(());
+            }
+        };
         self.keeper_heard = true;
+        // One that ended by itself has no work left, or said why it cannot do it; so will the next.
+        if !killed {
+            return Ok(());
+        }
+        self.start_next();
         (self.remark)(Remark::Note(
             "the keeper of the page was killed; another one took over".to_owned(),
         ));
         Ok(())
     }
+}
+
+/// How a child ended, if it has: whether by a signal.
+fn end_of(child: pid_t) -> Option<bool> {
+    std::iter::from_fn(|| change_of(child))
+        .find(|change| libc::WIFEXITED(*change) || libc::WIFSIGNALED(*change))
+        .map(|change| libc::WIFSIGNALED(change))
 }
 
 fn from(post: &Post) -> PollFd<'_> {

@@ -12,7 +12,7 @@ pub(crate) fn no_way_to_change_the_page_or_to_get_into_a_process_that_can() {
         assert!(!nix::unistd::geteuid().is_root(), "root is not kept out");
     }
     assert_eq!(output.outcome.status, Status::Exited(0), "{said}");
-    // Three processes with some 130 attempts each, and the program's own mapping.
+    // Four processes with some 130 attempts each, and the program's own mapping.
     let attempts: u32 = said.split_whitespace().next().unwrap().parse().unwrap();
     assert!(attempts > 400, "{said}");
 }

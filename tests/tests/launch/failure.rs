@@ -122,11 +122,55 @@ pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
     });
 }
 
+pub(crate) fn a_keeper_is_replaced_although_the_command_is_dead() {
+    let mut next = None;
+    let (_, said) = without_a_command("next", 2_000, |family| {
+        let keeper = family.keeper().unwrap();
+        eventually("there is a next keeper", || {
+            next = family.next_keeper();
+            next.is_some()
+        });
+        for pid in [family.command, keeper] {
+            kill_hard(pid);
+            eventually("it is gone", || is_gone(pid));
+        }
+    });
+    assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+    assert_never_back(&said);
+    eventually("it ends with the last program", || is_gone(next.unwrap()));
+}
+
+pub(crate) fn both_keepers_killed_at_once_are_replaced() {
+    for user in users() {
+        let (_, output) = while_running("both", user, 2_000, |family| {
+            let mut next = None;
+            eventually("there is a next keeper", || {
+                next = family.next_keeper();
+                next.is_some()
+            });
+            let keeper = family.keeper().unwrap();
+            kill_hard(next.unwrap());
+            kill_hard(keeper);
+            eventually("there are others", || {
+                family.keeper().is_some_and(|pid| pid != keeper && Some(pid) != next)
+            });
+        });
+        let said = said(&output);
+        assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+        assert_never_back(&said);
+    }
+}
+
 pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs() {
     let (_, said) = without_a_command("alone", 2_000, |family| {
         let (keeper, tracer) = (family.keeper().unwrap(), family.tracer().unwrap());
+        let mut next = None;
+        eventually("there is a next keeper", || {
+            next = family.next_keeper();
+            next.is_some()
+        });
         // The command first, so that it replaces nobody.
-        for pid in [family.command, keeper, tracer] {
+        for pid in [family.command, next.unwrap(), keeper, tracer] {
             kill_hard(pid);
             eventually("it is gone", || is_gone(pid));
         }

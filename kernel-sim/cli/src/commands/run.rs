@@ -11,7 +11,7 @@ use kernel_sim::launch::{Clock, Command, Outcome, Remark, Status, SystemCalls};
 
 /// What `--verbose` says once of what a page cannot change.
 const STAYS_THE_HOSTS: &str = "\
-the host's time stays in: direct system calls, waits with an absolute REALTIME deadline, times of \
+the host's time stays in: direct system calls, the vsyscall page, waits with an absolute REALTIME deadline, times of \
 files, raw reads of the counter, and 32-bit programs";
 
 /// Options of `run`.
