@@ -13,6 +13,7 @@
  * launch_unusual unmap                  no vDSO left
  * launch_unusual thread PROGRAM...      exec from a thread that is not the leader
  * launch_unusual traceme                asks to be traced by its parent
+ * launch_unusual vsyscall               tells the time by the vsyscall page
  * launch_unusual traces                 two children that ask to be traced by it
  * launch_unusual seizes [ID]            asks to trace a child, or another process
  */
@@ -160,6 +161,14 @@ static int seizes(const char *whom)
     return 0;
 }
 
+/* The page at a fixed address that came before the vDSO: gettimeofday, time and getcpu. */
+static int vsyscall(void)
+{
+    long (*volatile by_page)(time_t *) = (long (*)(time_t *))0xffffffffff600400;
+    printf("%ld %s\n", by_page(NULL), on_image() ? "image" : "host");
+    return 0;
+}
+
 static void *exec_thread(void *words)
 {
     char **program = words;
@@ -181,6 +190,8 @@ int main(int argc, char **argv)
         return unmap();
     if (!strcmp(what, "traceme"))
         return trace_said(ptrace(PTRACE_TRACEME, 0, 0, 0));
+    if (!strcmp(what, "vsyscall"))
+        return vsyscall();
     if (!strcmp(what, "traces"))
         return traces();
     if (!strcmp(what, "seizes"))

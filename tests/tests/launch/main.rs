@@ -61,6 +61,8 @@ trials! {
     failure {
         a_killed_keeper_is_replaced_and_the_clocks_go_on,
         a_killed_command_leaves_every_clock_running_and_nothing_behind,
+        a_keeper_is_replaced_although_the_command_is_dead,
+        both_keepers_killed_at_once_are_replaced,
         with_command_tracer_and_keeper_dead_no_call_hangs,
         a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
     }
@@ -72,6 +74,7 @@ trials! {
         a_program_without_descriptors_or_address_space_has_the_clock,
         too_little_address_space_for_the_image_is_named,
         the_image_can_be_unmapped,
+        the_vsyscall_page_has_the_hosts_time_and_is_not_counted,
         a_32_bit_program_runs_and_is_named,
         a_program_that_asks_to_be_traced_is_told_of_detach,
         a_program_that_traces_its_children_is_told_of_detach_once,

@@ -138,6 +138,26 @@ pub(crate) fn the_image_can_be_unmapped() {
     }
 }
 
+pub(crate) fn the_vsyscall_page_has_the_hosts_time_and_is_not_counted() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let has_page = maps.contains("[vsyscall]");
+    for user in users() {
+        let before = tests::kernel::clock_gettime(libc::CLOCK_REALTIME).0;
+        let output = moved(&["vsyscall"]).count(true).output(user).unwrap();
+        if !has_page {
+            // Linux with vsyscall=none: nothing is there, with or without a launcher.
+            assert_eq!(output.outcome.status, Status::Signaled(libc::SIGSEGV), "{output:?}");
+            continue;
+        }
+        // The kernel serves it, by a fault that is no system call and that no tracer sees.
+        let text = out(&output);
+        let (seconds, place) = text.trim().split_once(' ').unwrap();
+        let seconds: i64 = seconds.parse().unwrap();
+        assert!((before - 1..before + 100).contains(&seconds), "{seconds} is not the host's time");
+        assert_eq!((place, output.outcome.calls.total()), ("image", 0), "{output:?}");
+    }
+}
+
 pub(crate) fn a_32_bit_program_runs_and_is_named() {
     let program = guest("launch_32bit", "-m32 -static -nostdlib -ffreestanding -fno-pie -no-pie");
     for user in users() {

@@ -51,6 +51,9 @@ pub(crate) fn main() -> ExitCode {
             Box::new(move |shop| stepped(shop, path, &linker::SYSCALL, Finds::Always))
         });
     }
+    add("a Go program that faults in the image says where".to_owned(), &["go", "gcc"], {
+        Box::new(go_fault)
+    });
     add("a profiler's handler is lost without the table".to_owned(), &["gcc"], {
         Box::new(|shop| profiled(shop, &PATHS[0], &without_unwind_table(), Finds::Never))
     });
@@ -144,6 +147,21 @@ fn profiled(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result
         return Err(format!("{:?}: {said}", output.outcome.status));
     };
     finds.check(*reached, *inside, "the handler")
+}
+
+/// Go's runtime does not know the image as code of its own: it still has to find its way to main.
+fn go_fault(shop: &Workshop) -> Result<(), String> {
+    let made = shop.go("go", "go-fault", "go/fault.go", true, "-buildmode=exe")?;
+    let [program] = &*made else { return Err(format!("no program: {made:?}")) };
+    let output = Command::new(program).output(None).map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // 2 is the exit status of a Go program that ends so.
+    let expected = ["SIGSEGV", "goroutine 1", "main.main()", "go/fault.go:12"];
+    let missing: Vec<&&str> = expected.iter().filter(|part| !said.contains(**part)).collect();
+    if output.outcome.status != Status::Exited(2) || !missing.is_empty() {
+        return Err(format!("{:?}, without {missing:?}: {said}", output.outcome.status));
+    }
+    Ok(())
 }
 
 /// Runs the guest and steps through it with gdb.
