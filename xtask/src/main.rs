@@ -4,6 +4,7 @@ mod bless;
 mod cross;
 mod install;
 mod kernel;
+mod measure;
 mod mutants;
 mod stage;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Rewrite golden files and generated documents from what the tests find.
     Bless(bless::Arguments),
+    /// Measure what docs/measurements.md says, and write it there.
+    Measure(measure::Arguments),
     /// Put our writer, page and image into a real Linux, boot it and judge it there.
     Kernel(kernel::Arguments),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Cross(arguments) => cross::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Bless(arguments) => bless::run(&arguments),
+        Command::Measure(arguments) => measure::run(&arguments),
         Command::Kernel(arguments) => kernel::run(&arguments),
     };
     result.unwrap_or_else(|error| {
