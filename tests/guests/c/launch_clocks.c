@@ -65,7 +65,16 @@ int main(int argc, char **argv)
         usleep(200);
         now = kernel(CLOCK_MONOTONIC);
     }
-    long long off = page(CLOCK_MONOTONIC) - kernel(CLOCK_MONOTONIC);
+    /* Outside of two system calls by how much, in the narrowest of some pairs. */
+    long long off = 0, narrowest = 1LL << 62;
+    for (int tries = 0; tries < 16; tries++) {
+        long long before = kernel(CLOCK_MONOTONIC), fine = page(CLOCK_MONOTONIC);
+        long long after = kernel(CLOCK_MONOTONIC);
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            off = fine < before ? fine - before : fine > after ? fine - after : 0;
+        }
+    }
     printf("longest %lld still %lld off %lld back %lld coarse-back %lld\n", longest, still, off, back,
            coarse_back);
     return 0;

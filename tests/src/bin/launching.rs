@@ -220,13 +220,13 @@ fn one_run(
     let run = std::thread::spawn(move || command.output(user));
     if let Some(kill) = kill {
         let family = Family::read(file);
+        let mut keeper = None;
+        eventually("both keepers are there", || {
+            keeper = family.keeper();
+            keeper.is_some() && family.next_keeper().is_some()
+        });
         // Anywhere between two ticks.
         sleep(Duration::from_micros(50_000 + kill as u64 * 1_237 % 20_000));
-        let mut keeper = None;
-        eventually("there is a keeper", || {
-            keeper = family.keeper();
-            keeper.is_some()
-        });
         keeper.into_iter().for_each(kill_hard);
     }
     let output = run.join().map_err(|_| "the launcher panicked")?;
