@@ -50,17 +50,19 @@ impl ClockId {
     #[inline(always)] // the routing of each exported function: three tests of a bit
     #[must_use]
     pub const fn route(self) -> Route {
-        // A negative id becomes a large u32, so one comparison refuses both ends.
+        // Each test in the form that is one instruction and a jump: a range, a bit of a constant.
+        // A negative id becomes a large u32, so one comparison refuses both ends. The coarse clocks
+        // come first because a read of them is so short that a jump shows.
         let id = self.0.cast_unsigned();
+        if id.wrapping_sub(FIRST_COARSE) < 2 {
+            return Route::Coarse(Slot(id));
+        }
         if id > LAST_ID {
             core::hint::cold_path();
             return Route::Kernel;
         }
-        // Each test in the form that is one instruction and a jump: a bit of a constant, a range.
         if ClockSet::STEERED.bits() >> id & 1 != 0 {
             Route::Steered(Slot(id))
-        } else if id.wrapping_sub(FIRST_COARSE) < 2 {
-            Route::Coarse(Slot(id))
         } else if id == Slot::MONOTONIC_RAW.0 {
             Route::Raw
         } else {
@@ -70,14 +72,11 @@ impl ClockId {
     }
 
     /// The place of this clock in the page, for the seven clocks that a page serves.
-    #[inline]
+    #[inline(always)] // two tests
     #[must_use]
     pub const fn slot(self) -> Option<Slot> {
-        match self.route() {
-            Route::Steered(slot) | Route::Coarse(slot) => Some(slot),
-            Route::Raw => Some(Slot::MONOTONIC_RAW),
-            Route::Kernel => None,
-        }
+        let id = self.0.cast_unsigned();
+        if id <= LAST_ID && ClockSet::SERVED.bits() >> id & 1 != 0 { Some(Slot(id)) } else { None }
     }
 }
 
@@ -119,6 +118,13 @@ impl Slot {
     #[must_use]
     pub const fn clock(self) -> ClockId {
         ClockId(self.0.cast_signed())
+    }
+
+    /// Whether the clock is read through `do_coarse`.
+    #[inline(always)] // a subtraction and a comparison
+    #[must_use]
+    pub const fn is_coarse(self) -> bool {
+        self.0.wrapping_sub(FIRST_COARSE) < 2
     }
 
     /// Position in `basetime`, below 12.

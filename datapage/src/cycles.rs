@@ -28,6 +28,31 @@ pub struct Time {
     pub nanos: u32,
 }
 
+/// A [`Time`] in whole registers, as the quick way hands it to the caller's 64-bit fields: to make
+/// a `u32` of the nanoseconds and widen it again would cost a cycle behind the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WideTime {
+    /// Whole seconds, as in [`Time`].
+    pub secs: i64,
+    /// Nanoseconds, 0..=999_999_999.
+    pub nanos: u64,
+}
+
+impl From<Time> for WideTime {
+    #[inline(always)] // a register is a register
+    fn from(Time { secs, nanos }: Time) -> Self {
+        Self { secs, nanos: nanos.into() }
+    }
+}
+
+impl From<WideTime> for Time {
+    #[inline(always)] // as above
+    #[allow(clippy::cast_possible_truncation, reason = "below 10^9")]
+    fn from(WideTime { secs, nanos }: WideTime) -> Self {
+        Self { secs, nanos: nanos as u32 }
+    }
+}
+
 /// Cycles from `last` to `now` on a counter of width `mask`, 0 if the counter is behind.
 ///
 /// A counter is behind if it seems to have moved by more than half of its range: another CPU
@@ -71,7 +96,7 @@ pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
 pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
     // A 32-bit image saves the short way's bytes where nobody is in a hurry.
     if shifted >> 64 == 0 && cfg!(target_pointer_width = "64") {
-        carry_narrow(secs, shifted, shift)
+        carry_narrow(secs, shifted, shift).map(Time::from)
     } else {
         carry_wide(secs, shifted, shift)
     }
@@ -80,20 +105,19 @@ pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
 /// [`carry`] while `shifted` fits in 64 bits, `None` where it does not.
 #[inline(always)] // the usual exit is two comparisons
 #[must_use]
-pub(crate) fn carry_narrow(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
+pub(crate) fn carry_narrow(secs: i64, shifted: u128, shift: u32) -> Option<WideTime> {
     let Ok(shifted) = u64::try_from(shifted) else {
         core::hint::cold_path();
         return None;
     };
     let nanos = shifted >> (shift & 63);
     if nanos < NANOS_PER_SEC as u64 {
-        #[allow(clippy::cast_possible_truncation, reason = "below 10^9")]
-        return Some(Time { secs, nanos: nanos as u32 });
+        return Some(WideTime { secs, nanos });
     }
     // A second or more has gone by since the base's second began.
     core::hint::cold_path();
     let (carried, nanos) = split_seconds(nanos);
-    Some(Time { secs: secs.checked_add_unsigned(carried)?, nanos })
+    Some(WideTime { secs: secs.checked_add_unsigned(carried)?, nanos: nanos.into() })
 }
 
 /// [`carry`] when the product has more than 64 bits: the page was not written for hours.
@@ -146,19 +170,21 @@ pub const fn split_seconds(nanos: u64) -> (u64, u32) {
     (secs, (nanos - secs * NANOS_PER_SEC as u64) as u32)
 }
 
-/// Nanoseconds since zero; `None` if 64-bit arithmetic without a carry does not hold every step,
-/// in which case [`carry`] and [`nanos_of`] tell the sum or that there is none.
-#[inline(always)] // two additions and a multiplication
+/// Nanoseconds since zero where no step can overflow and none is negative: the seconds are below 2^32
+/// (until 2106, for the wall clock), and `shifted` fits in 64 bits and is shifted by two or more, so
+/// that it ends below 2^62. `None` sends to [`carry`] and [`nanos_of`], which know every sum.
+#[inline(always)] // a multiplication, a shift, an addition: the tests are beside them
 #[must_use]
-pub(crate) fn total_narrow(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-    let total = u64::try_from(shifted)
-        .ok()
-        .and_then(|shifted| i64::try_from(shifted >> (shift & 63)).ok())
-        .and_then(|nanos| checked_secs_to_nanos(secs)?.checked_add(nanos));
-    if total.is_none() {
+#[allow(clippy::arithmetic_side_effects, reason = "2^32 * 10^9 + 2^62 < 2^63")]
+#[allow(clippy::cast_possible_truncation, reason = "the low half, behind a test of the high one")]
+pub(crate) const fn total_narrow(secs: u64, shifted: u128, shift: u32) -> Option<i64> {
+    let high = (shifted >> 64) as u64;
+    if high | secs >> 32 != 0 || shift < 2 {
         core::hint::cold_path();
+        return None;
     }
-    total
+    let nanos = (shifted as u64) >> (shift & 63);
+    Some((secs * NANOS_PER_SEC as u64 + nanos).cast_signed())
 }
 
 /// A time in nanoseconds; `None` beyond an `i64`.
@@ -247,7 +273,7 @@ mod tests {
             let expected = i64::try_from(exact_secs).ok().map(|secs| Time { secs, nanos: exact_nanos });
             prop_assert_eq!(carry(secs, shifted, shift), expected);
             if let Some(narrow) = carry_narrow(secs, shifted, shift) {
-                prop_assert_eq!(Some(narrow), expected);
+                prop_assert_eq!(Some(Time::from(narrow)), expected);
             }
         }
 
@@ -257,7 +283,7 @@ mod tests {
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs * i128::from(BILLION) + i128::from(exact_nanos)).ok();
             prop_assert_eq!(total(secs, shifted, shift), expected);
-            if let Some(narrow) = total_narrow(secs, shifted, shift) {
+            if let Some(narrow) = total_narrow(secs.cast_unsigned(), shifted, shift) {
                 prop_assert_eq!(Some(narrow), expected);
             }
         }
@@ -265,7 +291,8 @@ mod tests {
 
     /// As a reader does it: the short way, else the long one.
     fn total(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-        total_narrow(secs, shifted, shift).or_else(|| nanos_of(carry(secs, shifted, shift)?))
+        total_narrow(secs.cast_unsigned(), shifted, shift)
+            .or_else(|| nanos_of(carry(secs, shifted, shift)?))
     }
 
     fn edge_i64() -> impl Strategy<Value = i64> {

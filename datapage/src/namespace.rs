@@ -41,6 +41,7 @@ impl Offset {
     pub fn apply(self, time: Time) -> Option<Time> {
         let secs = time.secs.checked_add(self.secs)?;
         cycles::carry_narrow(secs, u128::from(self.nanos).checked_add(time.nanos.into())?, 0)
+            .map(Time::from)
     }
 }
 
@@ -106,6 +107,7 @@ impl<C: Cells> Writer<'_, C> {
 mod tests {
     use super::*;
     use crate::PageValues;
+    use crate::protocol::Attempt;
 
     fn slot(id: i32) -> Slot {
         ClockId(id).slot().unwrap()
@@ -142,8 +144,8 @@ mod tests {
         for id in [0, 5, 11] {
             assert_eq!(page.namespace_offset(slot(id)), Some(Offset::default()), "clock {id}");
         }
-        assert_eq!(page.try_steered(slot(1), |_| None), None, "the quick path must fail");
-        assert_eq!(page.try_coarse(slot(6)), None);
+        assert_eq!(page.try_steered(slot(1), |_| None), Attempt::Odd, "the quick path must fail");
+        assert_eq!(page.try_coarse(slot(6)), Attempt::Odd);
     }
 
     #[test]

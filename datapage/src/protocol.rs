@@ -235,8 +235,8 @@ pub enum Attempt<T> {
     Odd,
     /// An update began or ended during the attempt.
     Torn,
-    /// What was loaded is nothing that can be served.
-    Abandoned,
+    /// One update says that what is asked for cannot be served.
+    Unserved,
 }
 
 impl<T> Attempt<T> {
@@ -245,7 +245,7 @@ impl<T> Attempt<T> {
     pub fn stable(self) -> Option<T> {
         match self {
             Self::Stable(value) => Some(value),
-            Self::Odd | Self::Torn | Self::Abandoned => None,
+            Self::Odd | Self::Torn | Self::Unserved => None,
         }
     }
 }
@@ -275,8 +275,8 @@ impl<C: Cells> Sequence<C> {
     /// One attempt at a consistent read of what `load` loads.
     ///
     /// `load` may see any mixture of updates, so it must neither trust what it loads nor have an
-    /// effect of its own. When it returns `None`, the attempt ends there and its verdict is not
-    /// checked: giving up on a mixture of updates costs a system call and nothing else.
+    /// effect of its own. When it returns `None`, it found nothing that can be served; that verdict
+    /// is checked like a value, since a mixture may look unpublished although no update ever was.
     #[inline(always)] // the loads must be scheduled together with the caller's
     pub fn attempt<T>(&self, load: impl FnOnce() -> Option<T>) -> Attempt<T> {
         // R1, partner of W2: no load of the payload moves before this one.
@@ -287,25 +287,31 @@ impl<C: Cells> Sequence<C> {
         }
         let Some(value) = load() else {
             core::hint::cold_path();
-            return Attempt::Abandoned;
+            return if self.still(before) { Attempt::Unserved } else { Attempt::Torn };
         };
-        // R2, partner of W1: no load of the payload moves below this fence, and the check is.
-        C::fence(Ordering::Acquire);
-        if self.0.load(Ordering::Relaxed) != before {
+        if !self.still(before) {
             core::hint::cold_path();
             return Attempt::Torn;
         }
         Attempt::Stable(value)
     }
 
-    /// A consistent read of what `load` loads, or `None` when that is abandoned or after
+    /// The closing check: whether no update has touched the page since `before` was taken.
+    #[inline(always)] // a comparison
+    fn still(&self, before: u32) -> bool {
+        // R2, partner of W1: no load of the payload moves below this fence, and the check is.
+        C::fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) == before
+    }
+
+    /// A consistent read of what `load` loads, or `None` when that cannot be served or after
     /// [`Cells::ATTEMPTS`] failures.
     #[inline]
     pub fn read<T>(&self, load: impl Fn() -> Option<T>) -> Option<T> {
         for _ in 0..C::ATTEMPTS {
             match self.attempt(&load) {
                 Attempt::Stable(value) => return Some(value),
-                Attempt::Abandoned => return None,
+                Attempt::Unserved => return None,
                 Attempt::Odd | Attempt::Torn => core::hint::spin_loop(),
             }
         }
@@ -392,7 +398,15 @@ mod tests {
             Attempt::Torn
         );
         assert_eq!(seq.attempt(|| Some(5)), Attempt::Stable(5));
-        assert_eq!(seq.attempt(|| None::<()>), Attempt::Abandoned);
+        assert_eq!(seq.attempt(|| None::<()>), Attempt::Unserved);
+        assert_eq!(
+            seq.attempt(|| {
+                seq.publish(|| ());
+                None::<()>
+            }),
+            Attempt::Torn,
+            "a mixture that looks unpublished"
+        );
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! loads within the bound of [`Cells::ATTEMPTS`]; an image keeps it out of line.
 
 use crate::clocks::{ClockId, ClockMode, ClockSet, Features, Slot};
-use crate::cycles::{self, MAX_SHIFT, NANOS_PER_SEC, Time};
+use crate::cycles::{self, MAX_SHIFT, NANOS_PER_SEC, Time, WideTime};
 use crate::layout::{BaseTime, ClockScale, Page};
-use crate::protocol::{Cell, Cells};
+use crate::protocol::{Attempt, Cell, Cells};
 use crate::update::TimeZone;
 
 /// A precise clock and the counter, taken together.
@@ -36,7 +36,7 @@ impl Precise {
     /// anything else, for [`time`](Self::time) to look at.
     #[inline(always)] // the critical path behind the counter
     #[must_use]
-    pub fn quick_time(&self) -> Option<Time> {
+    pub fn quick_time(&self) -> Option<WideTime> {
         cycles::carry_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
     }
 
@@ -51,7 +51,7 @@ impl Precise {
     #[inline(always)] // the critical path behind the counter
     #[must_use]
     pub fn quick_nanos(&self) -> Option<i64> {
-        cycles::total_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
+        cycles::total_narrow(self.sec, self.shifted(), self.shift)
     }
 
     #[inline(always)] // a multiplication and an addition
@@ -60,10 +60,8 @@ impl Precise {
     }
 }
 
-/// A coarse clock, as of the last tick.
-///
-/// # Invariants
-/// One that was read from a page is published.
+/// What stands in the slot of a coarse clock: the time of the last tick, or zeros if the page does
+/// not serve it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarse {
     /// Two's complement seconds.
@@ -73,11 +71,17 @@ pub struct Coarse {
 }
 
 impl Coarse {
-    /// The time; `None` if the seconds do not fit.
-    #[inline(always)] // a comparison
+    /// The time, if one comparison is enough to tell; `None` for an empty slot, a whole second and
+    /// a page that is not normalised, which [`standing_still`](Self::standing_still) tells apart.
+    #[inline(always)] // a subtraction and a comparison
     #[must_use]
-    pub fn time(&self) -> Option<Time> {
-        cycles::carry_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
+    pub fn quick_time(&self) -> Option<WideTime> {
+        const WHOLE: u64 = NANOS_PER_SEC as u64;
+        if self.nsec.wrapping_sub(1) >= WHOLE - 1 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(WideTime { secs: self.sec.cast_signed(), nanos: self.nsec })
     }
 
     /// The same as a precise clock that stands still, so that one piece of code can finish both;
@@ -92,17 +96,47 @@ impl Coarse {
         Some(Precise { cycles: 0, mult: 0, shift: 0, sec: self.sec, nsec: self.nsec })
     }
 
-    /// Nanoseconds since zero; `None` as [`time`](Self::time), or if an `i64` cannot hold them
-    /// without carrying first.
+    /// Nanoseconds since zero; `None` as [`quick_time`](Self::quick_time), and from 2106 on.
+    #[inline(always)] // a multiplication, an addition, two tests
+    #[must_use]
+    #[allow(clippy::arithmetic_side_effects, reason = "2^32 * 10^9 + 10^9 < 2^63")]
+    pub fn quick_nanos(&self) -> Option<i64> {
+        let time = self.quick_time()?;
+        if self.sec >> 32 != 0 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some((self.sec * NANOS_PER_SEC as u64 + time.nanos).cast_signed())
+    }
+}
+
+/// What stands in the page about the resolution of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// Nanoseconds, 0 if none is served: a `u32` in a whole register.
+    nanos: u64,
+    /// The word of the clock's slot that is hardly ever 0 unless the slot is empty.
+    nsec: u64,
+}
+
+impl Resolution {
+    /// The resolution, if two comparisons are enough to tell; `None` for an empty slot, a whole
+    /// second in it, and a resolution of none or of a second and more, which [`Page::resolution`]
+    /// tells apart.
     #[inline(always)] // two tests
     #[must_use]
-    pub fn quick_nanos(&self) -> Option<i64> {
-        cycles::total_narrow(self.sec.cast_signed(), u128::from(self.nsec), 0)
+    pub fn quick_time(&self) -> Option<WideTime> {
+        const WHOLE: u64 = NANOS_PER_SEC as u64;
+        if self.nsec == 0 || self.nanos.wrapping_sub(1) >= WHOLE - 1 {
+            core::hint::cold_path();
+            return None;
+        }
+        Some(WideTime { secs: 0, nanos: self.nanos })
     }
 }
 
 impl<C: Cells> Page<C> {
-    /// One attempt at a clock on the steered scale; `None` if it failed or cannot be served.
+    /// One attempt at a clock on the steered scale.
     ///
     /// `read_counter` gets the page's clock mode and returns an ordered read of that counter, or
     /// `None` for a mode that is not its own. The scale is not chosen by the clock, so that its
@@ -112,17 +146,17 @@ impl<C: Cells> Page<C> {
         &self,
         slot: Slot,
         read_counter: impl Fn(ClockMode) -> Option<u64>,
-    ) -> Option<Precise> {
+    ) -> Attempt<Precise> {
         let [steered, _] = &self.cs;
-        self.seq.attempt(|| self.load_precise(steered, self.base(slot), read_counter)).stable()
+        self.seq.attempt(|| self.load_precise(steered, self.base(slot), read_counter))
     }
 
     /// One attempt at MONOTONIC_RAW, as [`try_steered`](Self::try_steered).
     #[inline(always)] // the hot path
-    pub fn try_raw(&self, read_counter: impl Fn(ClockMode) -> Option<u64>) -> Option<Precise> {
+    pub fn try_raw(&self, read_counter: impl Fn(ClockMode) -> Option<u64>) -> Attempt<Precise> {
         let [_, raw] = &self.cs;
         let base = self.base(Slot::MONOTONIC_RAW);
-        self.seq.attempt(|| self.load_precise(raw, base, read_counter)).stable()
+        self.seq.attempt(|| self.load_precise(raw, base, read_counter))
     }
 
     /// Both of the above in one piece of code, for machines where it is short of space.
@@ -131,9 +165,9 @@ impl<C: Cells> Page<C> {
         &self,
         slot: Slot,
         read_counter: impl Fn(ClockMode) -> Option<u64>,
-    ) -> Option<Precise> {
+    ) -> Attempt<Precise> {
         let (scale, base) = (self.scale(slot), self.base(slot));
-        self.seq.attempt(|| self.load_precise(scale, base, read_counter)).stable()
+        self.seq.attempt(|| self.load_precise(scale, base, read_counter))
     }
 
     /// A precise clock with the counter, or `None` if it cannot be served.
@@ -163,7 +197,7 @@ impl<C: Cells> Page<C> {
         let mode = ClockMode(self.clock_mode.get().cast_signed());
         let (sec, nsec) = (base.sec.get(), base.nsec.get());
         if sec | nsec == 0 {
-            // Unpublished. A mixture of two updates may look so too, and costs a fallback then.
+            // Unpublished.
             core::hint::cold_path();
             return None;
         }
@@ -187,46 +221,41 @@ impl<C: Cells> Page<C> {
         Some(Precise { cycles, mult, shift, sec, nsec })
     }
 
-    /// One attempt at a coarse clock; `None` if it failed.
+    /// One attempt at a coarse clock.
     #[inline(always)] // the hot path: four loads
     #[must_use]
-    pub fn try_coarse(&self, slot: Slot) -> Option<Coarse> {
-        self.seq.attempt(|| self.load_coarse(slot)).stable()
+    pub fn try_coarse(&self, slot: Slot) -> Attempt<Coarse> {
+        self.seq.attempt(|| Some(self.load_coarse(slot)))
     }
 
-    /// A coarse clock, or `None` if it is unpublished or cannot be read.
+    /// What stands in the slot of a coarse clock, or `None` if the page cannot be read.
     #[inline]
     #[must_use]
     pub fn coarse(&self, slot: Slot) -> Option<Coarse> {
-        self.seq.read(|| self.load_coarse(slot))
+        self.seq.read(|| Some(self.load_coarse(slot)))
     }
 
     #[inline(always)] // two loads
-    fn load_coarse(&self, slot: Slot) -> Option<Coarse> {
+    fn load_coarse(&self, slot: Slot) -> Coarse {
         let base = self.base(slot);
-        let (sec, nsec) = (base.sec.get(), base.nsec.get());
-        if sec | nsec == 0 {
-            // As in `load_precise`.
-            core::hint::cold_path();
-            return None;
-        }
-        Some(Coarse { sec, nsec })
+        Coarse { sec: base.sec.get(), nsec: base.nsec.get() }
     }
 
-    /// One attempt at the resolution of a precise clock; `None` if it failed or the page does not
-    /// serve the clock.
+    /// One attempt at the resolution of a clock.
+    ///
+    /// Both resolutions are loaded and one is chosen, so that there is one way for all clocks.
     #[inline(always)] // the hot path: five loads
     #[must_use]
-    pub fn try_precise_resolution(&self, slot: Slot) -> Option<u32> {
-        self.seq.attempt(|| self.load_resolution(&self.hrtimer_res, slot)).stable()
-    }
-
-    /// One attempt at the resolution of a coarse clock, as
-    /// [`try_precise_resolution`](Self::try_precise_resolution).
-    #[inline(always)] // the hot path: five loads
-    #[must_use]
-    pub fn try_coarse_resolution(&self, slot: Slot) -> Option<u32> {
-        self.seq.attempt(|| self.load_resolution(&self.coarse_res, slot)).stable()
+    pub fn try_resolution(&self, slot: Slot) -> Attempt<Resolution> {
+        self.seq.attempt(|| {
+            let (precise, coarse) = (self.hrtimer_res.get(), self.coarse_res.get());
+            let nanos = core::hint::select_unpredictable(
+                slot.is_coarse(),
+                u64::from(coarse),
+                u64::from(precise),
+            );
+            Some(Resolution { nanos, nsec: self.base(slot).nsec.get() })
+        })
     }
 
     /// The resolution of a clock in nanoseconds, or `None` if the page does not serve the clock.
@@ -323,7 +352,7 @@ impl<C: Cells> Page<C> {
     pub fn published(&self) -> ClockSet {
         (0..12)
             .filter_map(|id| ClockId(id).slot())
-            .filter(|&slot| self.coarse(slot).is_some())
+            .filter(|&slot| self.coarse(slot).is_some_and(|base| base.standing_still().is_some()))
             .map(|slot| slot.clock().set())
             .collect()
     }

@@ -238,7 +238,10 @@ mod tests {
         let precise = |id| page.precise(slot(id), |_| None).unwrap().time().unwrap();
         assert_eq!(precise(0), Time { secs: -2, nanos: 19 });
         assert_eq!(precise(4), Time { secs: 2, nanos: 19 });
-        assert_eq!(page.coarse(slot(5)).unwrap().time(), Some(Time { secs: 3, nanos: 8 }));
+        assert_eq!(
+            page.coarse(slot(5)).unwrap().standing_still().unwrap().time(),
+            Some(Time { secs: 3, nanos: 8 })
+        );
         assert_eq!(page.resolution(slot(7)), Some(1));
         assert_eq!(page.resolution(slot(6)), Some(4_000_000));
         assert_eq!(page.timezone(), Some(TimeZone { minutes_west: -90, dst_time: 1 }));
@@ -261,7 +264,7 @@ mod tests {
         writer.set_memory_counter(100);
         let zero = Time { secs: 0, nanos: 0 };
         assert_eq!(page.precise(slot(0), |_| None).unwrap().time(), Some(zero));
-        assert_eq!(page.coarse(slot(5)).unwrap().time(), Some(zero));
+        assert_eq!(page.coarse(slot(5)).unwrap().standing_still().unwrap().time(), Some(zero));
         assert_eq!(page.realtime_seconds(), Some(0));
         assert_eq!(page.precise(slot(11), |_| None), None);
         assert_eq!(page.resolution(slot(11)), None);

@@ -89,9 +89,10 @@ fn the_image_refers_to_its_page_slots_and_to_nothing_else() {
                     "{name}: {at:#x} refers to -{below:#x}"
                 );
             }
-            assert_eq!(
-                instruction.segment_prefix(),
-                Register::None,
+            // Padding inside a function is made of long `nop`s, whose prefixes mean nothing.
+            let is_padding = instruction.mnemonic() == Mnemonic::Nop;
+            assert!(
+                is_padding || instruction.segment_prefix() == Register::None,
                 "{name}: {at:#x} uses a segment"
             );
             assert!(!instruction.is_privileged() || instruction.mnemonic() == Mnemonic::Rdtsc);

@@ -1,10 +1,11 @@
 //! `clock_gettime`.
 
-use datapage::{ClockId, Time};
+use datapage::ClockId;
+use datapage::cycles::WideTime;
 
 use crate::fallback::{fallback, register};
 use crate::platform::Platform;
-use crate::quick;
+use crate::quick::{self, Quick};
 use crate::slow;
 use crate::user::{Spec, UserPtr};
 
@@ -18,9 +19,10 @@ use crate::user::{Spec, UserPtr};
 /// Those of the system call, for what the page cannot serve. A bad `ts` faults for a served clock.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
-    match quick::time(platform, ClockId(id)) {
-        Some(time) => answer(ts, time),
-        None => slow(platform, id, ts),
+    match quick::time(platform, ClockId(id), |time| answer(ts, time)) {
+        Quick::Done(done) => done,
+        Quick::Unserved => ask_kernel(platform, id, ts),
+        Quick::Undecided => slow(platform, id, ts),
     }
 }
 
@@ -28,13 +30,18 @@ pub fn clock_gettime<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>
 #[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
 fn slow<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
     match ClockId(id).slot().and_then(|slot| slow::read(platform, slot)) {
-        Some(reading) => answer(ts, reading.time),
-        None => fallback(platform, S::CLOCK_GETTIME, [register(id), ts.address(), 0]),
+        Some(reading) => answer(ts, reading.time.into()),
+        None => ask_kernel(platform, id, ts),
     }
 }
 
+#[inline(always)] // the fallback's few instructions
+fn ask_kernel<P: Platform, S: Spec>(platform: &P, id: i32, ts: UserPtr<S>) -> isize {
+    fallback(platform, S::CLOCK_GETTIME, [register(id), ts.address(), 0])
+}
+
 #[inline(always)] // two stores
-fn answer<S: Spec>(ts: UserPtr<S>, time: Time) -> isize {
+fn answer<S: Spec>(ts: UserPtr<S>, time: WideTime) -> isize {
     ts.write(S::of(time));
     0
 }

@@ -7,7 +7,7 @@ use datapage::{ClockId, NANOS_PER_SEC, Time};
 
 use crate::fallback::{Call, fallback, register};
 use crate::platform::Platform;
-use crate::quick;
+use crate::quick::{self, Quick};
 use crate::slow;
 use crate::user::{TimeSpec, UserPtr};
 
@@ -24,15 +24,15 @@ const MAX_ERRNO: i64 = 4095;
 /// `-EOVERFLOW` for a time that an `i64` cannot hold, else those of `clock_gettime`.
 #[inline(always)] // the exported function is this body
 pub fn clock_gettime_ns<P: Platform>(platform: &P, id: i32) -> i64 {
-    if cfg!(not(target_pointer_width = "64")) {
-        return match quick::time(platform, ClockId(id)) {
-            Some(time) => of_time(time),
-            None => slow(platform, id),
-        };
-    }
-    match quick::nanos(platform, ClockId(id)) {
-        Some(nanos) => encode(nanos),
-        None => slow(platform, id),
+    let quick = if cfg!(target_pointer_width = "64") {
+        quick::nanos(platform, ClockId(id))
+    } else {
+        quick::time(platform, ClockId(id), |time| of_time(time.into()))
+    };
+    match quick {
+        Quick::Done(nanos) => nanos,
+        // Either needs a frame, so neither is in here.
+        Quick::Unserved | Quick::Undecided => slow(platform, id),
     }
 }
 
@@ -46,7 +46,7 @@ fn slow<P: Platform>(platform: &P, id: i32) -> i64 {
 }
 
 /// A time as a return value that no caller takes for an error.
-#[inline(always)] // the sign, which the addition before has set
+#[inline(always)] // a comparison
 fn encode(nanos: i64) -> i64 {
     if nanos < 0 {
         core::hint::cold_path();

@@ -1,10 +1,11 @@
 //! `gettimeofday`.
 
+use datapage::cycles::WideTime;
 use datapage::{ClockId, Slot, Time, TimeZone};
 
 use crate::fallback::{Call, fallback};
 use crate::platform::Platform;
-use crate::quick;
+use crate::quick::{self, Quick};
 use crate::slow::{self, Reading, kernel_page};
 use crate::user::{Timezone, UserPtr, Val};
 
@@ -20,14 +21,14 @@ pub fn gettimeofday<P: Platform, V: Val>(
     tv: UserPtr<V>,
     tz: UserPtr<Timezone>,
 ) -> isize {
-    if !tv.is_null()
-        && tz.is_null()
-        && let Some(time) = quick::time(platform, ClockId::REALTIME)
-    {
-        answer(tv, time);
-        return 0;
+    if tv.is_null() || !tz.is_null() {
+        return slow(platform, tv, tz);
     }
-    slow(platform, tv, tz)
+    match quick::time(platform, ClockId::REALTIME, |time| answer(tv, time)) {
+        Quick::Done(()) => 0,
+        Quick::Unserved => ask_kernel(platform, tv, tz),
+        Quick::Undecided => slow(platform, tv, tz),
+    }
 }
 
 /// With a timezone, which hardly a program asks for, or when the quick attempt failed.
@@ -35,15 +36,20 @@ pub fn gettimeofday<P: Platform, V: Val>(
 #[inline] // a copy of the image's own, in place of a symbol; being cold, it stays out of line
 fn slow<P: Platform, V: Val>(platform: &P, tv: UserPtr<V>, tz: UserPtr<Timezone>) -> isize {
     let Some((time, zone)) = read(platform, !tv.is_null(), !tz.is_null()) else {
-        return fallback(platform, Call::Gettimeofday, [tv.address(), tz.address(), 0]);
+        return ask_kernel(platform, tv, tz);
     };
     if let Some(time) = time {
-        answer(tv, time);
+        answer(tv, time.into());
     }
     if let Some(zone) = zone {
         tz.write(Timezone { tz_minuteswest: zone.minutes_west, tz_dsttime: zone.dst_time });
     }
     0
+}
+
+#[inline(always)] // the fallback's few instructions
+fn ask_kernel<P: Platform, V: Val>(platform: &P, tv: UserPtr<V>, tz: UserPtr<Timezone>) -> isize {
+    fallback(platform, Call::Gettimeofday, [tv.address(), tz.address(), 0])
 }
 
 /// What was asked for, or `None` if not all of it can be served.
@@ -62,6 +68,6 @@ fn read<P: Platform>(
 }
 
 #[inline(always)] // a multiplication and two stores
-fn answer<V: Val>(tv: UserPtr<V>, time: Time) {
+fn answer<V: Val>(tv: UserPtr<V>, time: WideTime) {
     tv.write(V::of(time));
 }

@@ -4,55 +4,139 @@
 //! register. On a 32-bit one it needs every register that there is, so nothing is won by inlining,
 //! and five copies of it would not fit into an image of two pages: there it is one function.
 
-use datapage::{ClockId, ClockSet, Route, Slot, Time};
+use datapage::cycles::WideTime;
+use datapage::protocol::Attempt;
+use datapage::{ClockId, Route, Time};
 
 use crate::do_coarse::do_coarse;
 use crate::do_hres::{do_hres, do_hres_any, do_hres_raw};
 use crate::platform::Platform;
 
-/// The time of a clock if one attempt at it succeeds; `None` means the slow way.
-#[cfg_attr(target_pointer_width = "64", inline(always))] // the hot path, see above
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))] // as above
-pub(crate) fn time<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
+/// What a quick attempt came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quick<T> {
+    /// What was asked for was answered.
+    Done(T),
+    /// The page cannot serve it: the kernel is to be asked.
+    Unserved,
+    /// Anything else, for the slow way to find out.
+    Undecided,
+}
+
+impl<T> Quick<T> {
+    /// An attempt, what `finish` makes of its words (`None` where they are not as usual), and what
+    /// `answer` makes of that.
+    #[inline(always)] // no instruction
+    fn of<const WAY: usize, W, V>(
+        attempt: Attempt<W>,
+        finish: impl FnOnce(W) -> Option<V>,
+        answer: impl FnOnce(V) -> T,
+    ) -> Self {
+        match attempt {
+            Attempt::Stable(words) => {
+                keep_apart::<WAY>();
+                let Some(value) = finish(words) else { return Self::Undecided };
+                let done = answer(value);
+                keep_apart::<WAY>();
+                Self::Done(done)
+            }
+            Attempt::Unserved => Self::Unserved,
+            Attempt::Odd | Attempt::Torn => Self::Undecided,
+        }
+    }
+}
+
+const STEERED: usize = 0;
+const RAW: usize = 1;
+const COARSE: usize = 2;
+
+/// No instruction, but a different one for each way through a function.
+///
+/// Ways that end alike are joined by the compiler, and tests that lead to one place become one
+/// test: a jump and some instructions more on every read. That is a seventh of a coarse one.
+#[inline(always)] // no instruction
+fn keep_apart<const WAY: usize>() {
+    // A 32-bit image is glad about each byte.
+    #[cfg(target_pointer_width = "64")]
+    // SAFETY: a comment in the assembly, which every target's assembler writes like this.
+    unsafe {
+        core::arch::asm!("/* {way} */", way = const WAY, options(nomem, nostack, preserves_flags));
+    }
+}
+
+/// The time of a clock, given to `answer`.
+#[inline(always)] // the hot path, see above
+pub(crate) fn time<P: Platform, T>(
+    platform: &P,
+    clock: ClockId,
+    answer: impl FnOnce(WideTime) -> T,
+) -> Quick<T> {
     if cfg!(not(target_pointer_width = "64")) {
-        let slot = clock.slot()?;
-        let precise = if ClockSet::COARSE.contains(clock.set()) {
-            do_coarse(platform, slot)?.standing_still()?
-        } else {
-            do_hres_any(platform, slot)?
+        return match compact_time(platform, clock) {
+            Some(time) => Quick::Done(answer(time.into())),
+            None => Quick::Undecided,
         };
-        return precise.quick_time();
     }
     match clock.route() {
-        Route::Steered(slot) => do_hres(platform, slot)?.quick_time(),
-        Route::Raw => do_hres_raw(platform)?.quick_time(),
-        Route::Coarse(slot) => do_coarse(platform, slot)?.time(),
-        Route::Kernel => None,
+        Route::Steered(slot) => {
+            Quick::of::<STEERED, _, _>(do_hres(platform, slot), |read| read.quick_time(), answer)
+        }
+        Route::Raw => {
+            Quick::of::<RAW, _, _>(do_hres_raw(platform), |read| read.quick_time(), answer)
+        }
+        Route::Coarse(slot) => {
+            Quick::of::<COARSE, _, _>(do_coarse(platform, slot), |read| read.quick_time(), answer)
+        }
+        Route::Kernel => Quick::Unserved,
     }
+}
+
+/// The time of a clock if one attempt succeeds, in as little code as possible.
+#[inline(never)] // one copy for all functions of a 32-bit image, see above
+fn compact_time<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
+    let slot = clock.slot()?;
+    let read = if slot.is_coarse() {
+        do_coarse(platform, slot).stable()?.standing_still()?
+    } else {
+        do_hres_any(platform, slot).stable()?
+    };
+    read.quick_time().map(Time::from)
 }
 
 /// The same in nanoseconds, without splitting them into seconds on the way; for 64-bit machines.
 #[inline(always)] // the hot path
-pub(crate) fn nanos<P: Platform>(platform: &P, clock: ClockId) -> Option<i64> {
+pub(crate) fn nanos<P: Platform>(platform: &P, clock: ClockId) -> Quick<i64> {
+    let same = |nanos| nanos;
     match clock.route() {
-        Route::Steered(slot) => do_hres(platform, slot)?.quick_nanos(),
-        Route::Raw => do_hres_raw(platform)?.quick_nanos(),
-        Route::Coarse(slot) => do_coarse(platform, slot)?.quick_nanos(),
-        Route::Kernel => None,
+        Route::Steered(slot) => {
+            Quick::of::<STEERED, _, _>(do_hres(platform, slot), |read| read.quick_nanos(), same)
+        }
+        Route::Raw => {
+            Quick::of::<RAW, _, _>(do_hres_raw(platform), |read| read.quick_nanos(), same)
+        }
+        Route::Coarse(slot) => {
+            Quick::of::<COARSE, _, _>(do_coarse(platform, slot), |read| read.quick_nanos(), same)
+        }
+        Route::Kernel => Quick::Unserved,
     }
 }
 
-/// The resolution of a clock in nanoseconds if one attempt at it succeeds. Nobody asks often: a
-/// 32-bit image spends no bytes on it.
+/// The resolution of a clock, given to `answer`. Nobody asks often: a 32-bit image spends no bytes
+/// on it.
 #[inline(always)] // the hot path
-pub(crate) fn resolution<P: Platform>(platform: &P, clock: ClockId) -> Option<u32> {
+pub(crate) fn resolution<P: Platform, T>(
+    platform: &P,
+    clock: ClockId,
+    answer: impl FnOnce(WideTime) -> T,
+) -> Quick<T> {
     if cfg!(not(target_pointer_width = "64")) {
-        return None;
+        return Quick::Undecided;
     }
-    match clock.route() {
-        Route::Steered(slot) => platform.page().try_precise_resolution(slot),
-        Route::Raw => platform.page().try_precise_resolution(Slot::MONOTONIC_RAW),
-        Route::Coarse(slot) => platform.page().try_coarse_resolution(slot),
-        Route::Kernel => None,
+    match clock.slot() {
+        Some(slot) => {
+            let read = platform.page().try_resolution(slot);
+            Quick::of::<STEERED, _, _>(read, |read| read.quick_time(), answer)
+        }
+        None => Quick::Unserved,
     }
 }

@@ -5,7 +5,7 @@
 //! exists once for each, with a system call of its own to fall back to. Both families are compiled
 //! and tested on every machine.
 
-use datapage::Time;
+use datapage::cycles::WideTime;
 
 use crate::fallback::Call;
 
@@ -61,13 +61,13 @@ pub trait Spec: Copy {
     const CLOCK_GETRES: Call;
 
     /// The structure that holds `time`.
-    fn of(time: Time) -> Self;
+    fn of(time: WideTime) -> Self;
 }
 
 /// A `timeval` of C.
 pub trait Val: Copy {
     /// The structure that holds `time`, without the digits below a microsecond.
-    fn of(time: Time) -> Self;
+    fn of(time: WideTime) -> Self;
 }
 
 /// A `time_t` of C.
@@ -96,8 +96,8 @@ impl Spec for TimeSpec {
     const CLOCK_GETRES: Call = Call::ClockGetres;
 
     #[inline(always)] // no instruction on 64-bit machines
-    fn of(Time { secs, nanos }: Time) -> Self {
-        Self { tv_sec: secs, tv_nsec: i64::from(nanos) }
+    fn of(WideTime { secs, nanos }: WideTime) -> Self {
+        Self { tv_sec: secs, tv_nsec: nanos.cast_signed() }
     }
 }
 
@@ -116,8 +116,9 @@ impl Spec for TimeSpec32 {
     const CLOCK_GETRES: Call = Call::ClockGetres32;
 
     #[inline(always)] // no instruction
-    fn of(Time { secs, nanos }: Time) -> Self {
-        Self { tv_sec: <i32 as Seconds>::of(secs), tv_nsec: nanos.cast_signed() }
+    #[allow(clippy::cast_possible_truncation, reason = "nanoseconds are below 10^9")]
+    fn of(WideTime { secs, nanos }: WideTime) -> Self {
+        Self { tv_sec: <i32 as Seconds>::of(secs), tv_nsec: nanos as i32 }
     }
 }
 
@@ -133,7 +134,7 @@ pub struct TimeVal {
 
 impl Val for TimeVal {
     #[inline(always)] // a multiplication by the inverse of 1000
-    fn of(time: Time) -> Self {
+    fn of(time: WideTime) -> Self {
         Self { tv_sec: time.secs, tv_usec: i64::from(micros(time)) }
     }
 }
@@ -150,15 +151,16 @@ pub struct TimeVal32 {
 
 impl Val for TimeVal32 {
     #[inline(always)] // as for `TimeVal`
-    fn of(time: Time) -> Self {
+    fn of(time: WideTime) -> Self {
         Self { tv_sec: <i32 as Seconds>::of(time.secs), tv_usec: micros(time).cast_signed() }
     }
 }
 
 #[inline(always)] // a multiplication by the inverse of 1000
 #[allow(clippy::arithmetic_side_effects, reason = "a division by a constant")]
-fn micros(time: Time) -> u32 {
-    time.nanos / 1000
+#[allow(clippy::cast_possible_truncation, reason = "nanoseconds are below 10^9")]
+fn micros(time: WideTime) -> u32 {
+    time.nanos as u32 / 1000
 }
 
 impl Seconds for i64 {

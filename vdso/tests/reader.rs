@@ -251,6 +251,68 @@ proptest! {
     }
 }
 
+/// Where the quick ways end and the exact one takes over.
+#[test]
+fn the_quick_ways_meet_the_exact_one() {
+    let words = Words::zeroed();
+    let secs = [0, 1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 9_223_372_036, u64::MAX, u64::MAX - 1];
+    let nsecs = [0, 1, 999_999_999, 1_000_000_000, 1 << 62, (1 << 62) - 1, 1 << 63, u64::MAX];
+    for (id, mult, shift) in [(0, 0, 0), (1, 1, 1), (4, 1, 2), (7, 3, 3), (11, 1, 34), (5, 0, 0)] {
+        for (sec, nsec) in secs.iter().flat_map(|sec| nsecs.map(|nsec| (*sec, nsec))) {
+            let scale = Scale { cycle_last: 0, mask: u64::MAX, mult, shift };
+            let clock = Clock { id, scale, base: (sec, nsec), mode: 1 };
+            words.set(clock);
+            let machine = Machine::new(words.page(), 3);
+            let due = due(clock, 3);
+            let id = i32::try_from(id).unwrap();
+            assert_eq!(gettime(&machine, id), due_spec(due), "{clock:?}");
+            assert_eq!(vdso::clock_gettime_ns(&machine, id), due_ns(due), "{clock:?}");
+        }
+    }
+}
+
+#[test]
+fn a_resolution_is_served_for_every_published_clock_and_for_no_other() {
+    let words = Words::zeroed();
+    words.put32(offset::CLOCK_MODE, 0); // needs no counter
+    let served = [0, 1, 4, 5, 6, 7, 11];
+    let resolutions = [0, 1, 999_999_999, 1_000_000_000, 1_000_000_001, u32::MAX];
+    for resolution in resolutions {
+        let precise = resolution;
+        let coarse = resolution.wrapping_mul(3);
+        words.put32(offset::HRTIMER_RES, precise);
+        words.put32(offset::COARSE_RES, coarse);
+        for id in -20..20_i32 {
+            for base in [(0, 0), (0, 1), (1, 0), (u64::MAX, 1_000_000_000)] {
+                if let Ok(id) = usize::try_from(id)
+                    && served.contains(&id)
+                {
+                    words.put_base(id, base);
+                }
+                let of_clock = if matches!(id, 5 | 6) { coarse } else { precise };
+                let is_served = usize::try_from(id).is_ok_and(|id| served.contains(&id));
+                let due = (is_served && base != (0, 0) && of_clock != 0).then(|| {
+                    (i64::from(of_clock / 1_000_000_000), i64::from(of_clock % 1_000_000_000))
+                });
+                let machine = Machine::new(words.page(), 0);
+                let mut spec = TimeSpec { tv_sec: -77, tv_nsec: -77 };
+                // SAFETY: a live local.
+                let pointer = unsafe { UserPtr::new(&raw mut spec) };
+                // SAFETY: null is a legal claim.
+                let null = unsafe { UserPtr::<TimeSpec>::new(std::ptr::null_mut()) };
+                let answers = [
+                    vdso::clock_getres(&machine, id, pointer),
+                    vdso::clock_getres(&machine, id, null),
+                ];
+                let (answer, stored) = due.map_or((KERNEL_SAYS, (-77, -77)), |due| (0, due));
+                let told = (answers, (spec.tv_sec, spec.tv_nsec));
+                assert_eq!(told, ([answer; 2], stored), "clock {id}, {base:?}, {of_clock} ns");
+                assert_eq!(machine.asked(), if due.is_some() { 0 } else { 2 });
+            }
+        }
+    }
+}
+
 fn plain(id: usize) -> Clock {
     let scale = Scale { cycle_last: 100, mask: u64::MAX, mult: 1, shift: 0 };
     Clock { id, scale, base: (7, 5), mode: 1 }

@@ -114,7 +114,7 @@ where
                 Attempt::Stable(words) => format!("{}{}{}", words[0], words[1], words[2]),
                 Attempt::Odd => "odd".into(),
                 Attempt::Torn => "torn".into(),
-                Attempt::Abandoned => "abandoned".into(),
+                Attempt::Unserved => "unserved".into(),
             };
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(outcome);
         });

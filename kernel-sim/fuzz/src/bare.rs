@@ -111,16 +111,3 @@ pub(crate) fn exit(publication: &Publication, id: i32, counter: u64) -> Exit {
         }
     }
 }
-
-/// Whether a reader that loads a word of one publication and a word of the other may take a clock
-/// for unpublished: it does so if it finds two zeros, before it knows whether they belong together.
-pub(crate) fn may_look_unserved(old: &Publication, new: &Publication) -> bool {
-    let has_zero = |publication: &Publication| {
-        let instants = publication.instants.iter();
-        instants.zip(0..).any(|(instant, id)| {
-            oracle::publication::SERVED.contains(&id)
-                && instant.is_none_or(|(secs, nanos)| secs == 0 || nanos == 0)
-        })
-    };
-    has_zero(old) || has_zero(new)
-}

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use datapage::protocol::Cells;
 use kernel_sim::machine::Event;
 
-use crate::bare;
 use crate::expect;
 use crate::judge::{Due, judge};
 use crate::preempt::{Access, interrupted};
@@ -33,7 +32,6 @@ impl<C: Cells> World<C> {
         let before = self.state.borrow().counts.updates;
         let fallback = self.subject.fallback(call);
         let fell_back = self.subject.call(call) == fallback;
-        let old = self.state.borrow().publication();
         let meanwhile = move || {
             let mut state = state.borrow_mut();
             *outcome.borrow_mut() = inside.iter().try_for_each(|step| state.step(step));
@@ -48,11 +46,8 @@ impl<C: Cells> World<C> {
             if state.counts.updates != before && at > 0 {
                 state.counts.exit(Exit::Retry);
             }
-            let new = state.publication();
-            let mixed = old.zip(new).is_some_and(|(old, new)| bare::may_look_unserved(&old, &new));
-            if (fell_back || mixed) && answer == fallback {
-                // What the old page could not serve, or what a mixture of both seems not to serve,
-                // may be asked of the kernel: a system call is right at any time.
+            if fell_back && answer == fallback {
+                // What the old page could not serve may be asked of the kernel.
                 return Ok(());
             }
         }

@@ -7,7 +7,7 @@ use datapage::protocol::Cells;
 use datapage::{Page, TimeZone, Writer};
 use kernel_sim::machine::{Event, Machine};
 use oracle::Clocks;
-use oracle::publication::{Publication, SERVED};
+use oracle::publication::SERVED;
 
 use crate::bare::{self, Bare};
 use crate::expect;
@@ -129,14 +129,6 @@ fn every_call() -> Vec<Call> {
 }
 
 impl<C: Cells> State<C> {
-    /// What stands on a page without a machine.
-    pub(crate) fn publication(&self) -> Option<Publication> {
-        match &self.kernel {
-            Kernel::Bare(bare) => Some(bare.publication),
-            _ => None,
-        }
-    }
-
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), Violation> {
         match step {
             Step::Pass(ns) => {

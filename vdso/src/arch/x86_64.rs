@@ -35,17 +35,14 @@ pub fn data_page() -> *const u8 {
 #[inline(always)] // two instructions in the retry loop
 #[must_use]
 pub fn counter(mode: ClockMode) -> Option<u64> {
+    if mode == ClockMode::RDTSCP {
+        return Some(rdtscp());
+    }
+    core::hint::cold_path();
     if mode == ClockMode::COUNTER {
         return Some(lfence_rdtsc());
     }
-    core::hint::cold_path();
-    if mode == ClockMode::RDTSCP {
-        Some(rdtscp())
-    } else if mode == ClockMode::COUNTER_64BIT_ONLY {
-        Some(lfence_rdtsc())
-    } else {
-        None
-    }
+    if mode == ClockMode::COUNTER_64BIT_ONLY { Some(lfence_rdtsc()) } else { None }
 }
 
 #[inline(always)] // two instructions in the retry loop
@@ -86,6 +83,7 @@ pub fn cpu_and_node(features: Features) -> Option<u32> {
         #[allow(clippy::cast_possible_truncation, reason = "TSC_AUX has 32 bits")]
         return Some(both as u32);
     }
+    core::hint::cold_path();
     if features.contains(Features::GETCPU_SEGMENT_LIMIT) {
         let both: u32;
         // SAFETY: reads the limit of a segment that the feature bit says exists. It changes the

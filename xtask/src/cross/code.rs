@@ -230,13 +230,16 @@ impl Golden {
                 ],
             ),
             "arm" => (
-                "5quick4time",
+                "5quick12compact_time",
                 &[
                     ("dmb", "R1 behind the first load, R2 before the closing check"),
                     ("isb", "the counter is read behind the loads above, before those below"),
                 ],
             ),
-            "i386" => ("5quick4time", &[("lfence", "the counter is read behind the loads above")]),
+            "i386" => (
+                "5quick12compact_time",
+                &[("lfence", "the counter is read behind the loads above")],
+            ),
             _ => return None,
         };
         Some(Self { machine, function, comments })

@@ -62,7 +62,9 @@ impl World {
     /// What a reader sees, or `None` where it falls back.
     pub(crate) fn read(&self, clock: ClockId, cycles: u64) -> Option<Time> {
         match clock {
-            REALTIME_COARSE | MONOTONIC_COARSE => self.page.coarse(clock.slot().unwrap())?.time(),
+            REALTIME_COARSE | MONOTONIC_COARSE => {
+                self.page.coarse(clock.slot().unwrap())?.standing_still()?.time()
+            }
             _ => self.snapshot(clock, cycles)?.time(),
         }
     }
