@@ -197,7 +197,12 @@ fn every_row_is_what_the_code_does_to_the_stack() {
                 covered.insert(at);
             }
         }
-        let missed: Vec<_> = code.keys().filter(|at| !covered.contains(at)).collect();
+        // Padding behind a jump is never reached.
+        let missed: Vec<_> = code
+            .iter()
+            .filter(|(at, found)| !covered.contains(at) && found.mnemonic() != Mnemonic::Nop)
+            .map(|(at, _)| at)
+            .collect();
         assert!(missed.is_empty(), "{name}: no path leads to {missed:x?}");
     }
 }
