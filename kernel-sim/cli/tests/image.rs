@@ -244,3 +244,23 @@ fn an_image_that_does_not_state_its_page_is_not_driven() {
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
     assert!(stderr(&output).contains("note"), "{}", stderr(&output));
 }
+
+#[test]
+fn the_kernel_stand_in_holds_the_image_of_today() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let held = root.join("examples/embed/src/uvdso_image.rs");
+    let exported = directory("stand-in").join("uvdso_image.rs");
+    let output = run(&["export", "--format", "rust", "--out", exported.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    if std::env::var_os("UVDSO_BLESS").is_some_and(|value| value == "1") {
+        fs::copy(&exported, &held).unwrap();
+    }
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let (exported, held) = (read(&exported), read(&held));
+    let build_id = exported.split("build id ").nth(1).and_then(|rest| rest.split('.').next());
+    let hashes = read(&root.join("abi/image-hashes.txt"));
+    // Another compiler's image is another one.
+    if hashes.contains(build_id.unwrap()) {
+        assert!(exported == held, "examples/embed holds another image: `cargo xtask bless -p cli`");
+    }
+}
