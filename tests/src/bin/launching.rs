@@ -159,7 +159,7 @@ fn execs(spawner: &Path, options: &Options) -> Result<(), String> {
 fn exec_row(name: &str, micros: &mut [f64]) -> Result<(), String> {
     micros.sort_by(f64::total_cmp);
     let at = |percent: usize| -> Result<f64, String> {
-        let value = micros.get((micros.len() * percent / 100).min(micros.len().saturating_sub(1)));
+        let value = micros.get(micros.len().saturating_sub(1) * percent / 100);
         value.map(|micros| micros / 1e3).ok_or_else(|| format!("{name}: nothing was measured"))
     };
     let (least, quarter, median, most) = (at(0)?, at(25)?, at(50)?, at(99)?);
@@ -198,7 +198,7 @@ fn kills(workshop: &Workshop, options: &Options) -> Result<(), String> {
                 still.push(one.ok_or("no keeper could be killed while its program ran")??);
             }
             still.sort_by(f64::total_cmp);
-            let at = |percent: usize| still[(still.len() * percent / 100).min(still.len() - 1)];
+            let at = |percent: usize| still[(still.len() - 1) * percent / 100];
             let what = if killed { "keeper killed once" } else { "keeper left alone" };
             println!(
                 "| {name}, {what} | {:.1} ms | {:.1} ms | {:.1} ms | {:.1} ms |",
