@@ -378,6 +378,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_odd_is_odd_whatever_it_was() {
+        for (before, after) in [(0, 1), (7, 7), (u32::MAX, u32::MAX), (u32::MAX - 1, u32::MAX)] {
+            let seq = Sequence::<Native>::new(before);
+            seq.leave_odd();
+            assert_eq!(seq.0.get(), after);
+        }
+    }
+
+    #[test]
+    fn only_a_stable_attempt_has_a_value() {
+        let seq = Sequence::<Native>::new(0);
+        assert_eq!(seq.attempt(|| Some(5)).stable(), Some(5));
+        seq.leave_odd();
+        assert_eq!(seq.attempt(|| Some(5)).stable(), None);
+    }
+
+    #[test]
     fn an_odd_page_stays_odd_under_a_partial_update() {
         let seq = Sequence::<Native>::new(7);
         seq.amend(|| ());
