@@ -267,6 +267,14 @@ mod tests {
         }
 
         #[test]
+        fn the_product_is_exact(base: u64, cycles: u64, mult: u32) {
+            // By digits of 32 bits, as on paper.
+            let digits = [cycles & 0xffff_ffff, cycles >> 32].map(|digit| digit * u64::from(mult));
+            let exact = u128::from(base) + u128::from(digits[0]) + (u128::from(digits[1]) << 32);
+            prop_assert_eq!(scaled(base, cycles, mult), exact);
+        }
+
+        #[test]
         fn the_carry_is_exact(secs in edge_i64(), base: u64, cycles: u64, mult: u32, shift in 0..=MAX_SHIFT, narrow in 0..64_u32) {
             let shifted = scaled(base >> (narrow / 2), cycles >> narrow, mult);
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
@@ -305,6 +313,31 @@ mod tests {
             (-9_223_372_040_i64..-9_223_372_030),
             (0_i64..5_000_000_000),
         ]
+    }
+
+    #[test]
+    fn a_product_of_which_only_the_high_half_is_set_is_carried_too() {
+        for shifted in [1 << 64, 3 << 90, 1 << 127] {
+            for shift in [0, 1, MAX_SHIFT] {
+                let (secs, nanos) = exact(7, shifted, shift);
+                let expected = i64::try_from(secs).ok().map(|secs| Time { secs, nanos });
+                assert_eq!(carry(7, shifted, shift), expected, "{shifted:x} >> {shift}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_quick_total_serves_all_that_cannot_overflow_and_nothing_else() {
+        let (secs, shifted) = (u64::from(u32::MAX), u128::from(u64::MAX));
+        for shift in [2, 3, MAX_SHIFT] {
+            let due = i128::from(secs) * i128::from(BILLION) + (shifted >> shift).cast_signed();
+            assert_eq!(total_narrow(secs, shifted, shift).map(i128::from), Some(due), "{shift}");
+        }
+        assert_eq!(total_narrow(secs, shifted, 1), None, "63 bits");
+        // Each alone is too much, also where the two look alike.
+        for (secs, shifted) in [(1 << 32, 0), (0, 1 << 64), (1 << 32, 1 << 64), (u64::MAX, 1)] {
+            assert_eq!(total_narrow(secs, shifted, MAX_SHIFT), None, "{secs:x}, {shifted:x}");
+        }
     }
 
     #[test]
