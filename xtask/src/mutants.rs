@@ -75,13 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let skipped = if in_linux.is_empty() { None } else { missing_for_linux() };
     match &skipped {
         Some(reason) => println!("skip: {} faults in Linux ({reason})", in_linux.len()),
-        None if !in_linux.is_empty() => {
-            let chosen = |name: &str| in_linux.contains(&name);
-            let (arch, version) = (kernel::Arch::X86_64, kernel::Version::V6_1);
-            kernel::mutants::try_those(arch, version, chosen, |trial| {
-                table.add(Row::of_trial(IN_LINUX, trial));
-            })?;
-        }
+        None if !in_linux.is_empty() => try_in_linux(&in_linux, &mut table)?,
         None => {}
     }
     table.end(begin.elapsed());
@@ -106,6 +100,16 @@ fn try_in_tests(faults: &[fault::Fault], table: &mut Table) -> Result<()> {
         table.add(Row::of_fault(fault, &verdict));
     }
     Ok(())
+}
+
+/// Tries the named faults in a Linux of the first machine and version.
+fn try_in_linux(names: &[&str], table: &mut Table) -> Result<()> {
+    kernel::mutants::try_those(
+        kernel::Arch::X86_64,
+        kernel::Version::V6_1,
+        |name| names.contains(&name),
+        |trial| table.add(Row::of_trial(IN_LINUX, trial)),
+    )
 }
 
 /// Why no Linux can be built and booted here; `None` if one can.

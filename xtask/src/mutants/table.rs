@@ -130,7 +130,8 @@ made in a copy of the tree, in which all tests pass without it. The tests of the
 the nearest first, up to the first that fails; that one runs once more alone for what it says. The seconds are those of
 running tests until then, without compiling. No test counts that fails by taking too long. Faults in `linux`
 stand in `xtask/src/kernel/mutants.rs`: a Debian kernel with the faulty writer boots under emulation, and the named
-judge in it has to count something bad; their seconds are those of the guest.
+judge in it has to count something bad; their seconds are those of the guest. A run with `--without-kernel` has none
+of them; [measurements.md](measurements.md) has those of `cargo xtask kernel --mutants`.
 
 `concurrent`, `wrap` and `cold` mark faults that only an access of another CPU, a counter's end or a rarely taken path
 shows.
