@@ -173,14 +173,9 @@ impl fmt::Display for Error {
     }
 }
 
-impl core::error::Error for Error {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Page(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+// No source: what the page says is part of the text already, and a report of the chain would say it
+// twice.
+impl core::error::Error for Error {}
 
 /// `time`, if its nanoseconds are those of one second.
 pub(crate) const fn checked(time: Time) -> Result<Time, Error> {
