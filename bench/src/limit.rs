@@ -127,11 +127,9 @@ unchecked!("uvdso_limit_rdtscp_unchecked", "rdtscp");
 reader!(
     "uvdso_limit_coarse",
     "mov r8, rdx",
-    "cmp edi, 11",
-    "ja 9f",
-    "mov eax, 0x60",
-    "bt eax, edi",
-    "jnc 9f",
+    "lea eax, [rdi - 5]",
+    "cmp eax, 2",
+    "jae 9f",
     "shl edi, 4",
     "mov r9d, [r8]",
     "test r9b, 1",
@@ -182,6 +180,22 @@ reader!(
     "ret",
 );
 
+// One load and the answer.
+reader!(
+    "uvdso_limit_getres_unchecked",
+    "cmp edi, 11",
+    "ja 9f",
+    "mov eax, [rdx + 248]",
+    "test rsi, rsi",
+    "je 8f",
+    "mov qword ptr [rsi], 0",
+    "mov [rsi + 8], rax",
+    "8: xor eax, eax",
+    "ret",
+    "9: mov rax, -1",
+    "ret",
+);
+
 macro_rules! far {
     ($($function:ident = $name:ident .. $end:ident;)+) => {
         unsafe extern "C" {
@@ -203,6 +217,7 @@ far! {
     unchecked_rdtscp = uvdso_limit_rdtscp_unchecked .. uvdso_limit_rdtscp_unchecked_end;
     checked_coarse = uvdso_limit_coarse .. uvdso_limit_coarse_end;
     checked_getres = uvdso_limit_getres .. uvdso_limit_getres_end;
+    unchecked_getres_code = uvdso_limit_getres_unchecked .. uvdso_limit_getres_unchecked_end;
 }
 
 /// A copy of a reader in a mapping of its own, which stays.
@@ -262,6 +277,12 @@ pub fn getres<'m>(kernel: &'m Kernel<'_>, id: c_int) -> Subject<'m> {
     subject(kernel, id, checked_getres())
 }
 
+/// The resolution of a precise clock without a look at the sequence or the clock's slot.
+#[must_use]
+pub fn unchecked_getres<'m>(kernel: &'m Kernel<'_>, id: c_int) -> Subject<'m> {
+    subject(kernel, id, unchecked_getres_code())
+}
+
 fn subject<'m>(kernel: &'m Kernel<'_>, id: c_int, read: Limit) -> Subject<'m> {
     let page = kernel.image().page();
     Subject::new("hand-written", move |calls| {
@@ -314,6 +335,7 @@ mod tests {
                 }
                 assert_eq!(told(checked, kernel, 4).0, -1);
                 assert_eq!(told(checked_getres(), kernel, 1).1.tv_nsec, 1);
+                assert_eq!(told(unchecked_getres_code(), kernel, 1).1.tv_nsec, 1);
             }
         })
         .unwrap();

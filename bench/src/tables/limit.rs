@@ -104,6 +104,8 @@ fn subjects<'b>(bench: &Bench<'b, '_>) -> Vec<Subject<'b>> {
     add("hand-written, all checks: MONOTONIC_COARSE", Some(hand));
     add("ours: MONOTONIC_COARSE", subject::clock_gettime(&ours, coarse));
     add("host: MONOTONIC_COARSE", subject::clock_gettime(host, coarse));
+    let bare = limit::unchecked_getres(chosen, monotonic);
+    add("hand-written, no check at all: clock_getres MONOTONIC", Some(bare));
     let hand = limit::getres(chosen, monotonic);
     add("hand-written, all checks: clock_getres MONOTONIC", Some(hand));
     add("ours: clock_getres MONOTONIC", subject::clock_getres(&ours, monotonic));
