@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 
     let begin = Instant::now();
-    let mut table = Table::default();
+    let mut table = Table::begin()?;
     if !faults.is_empty() {
         try_in_tests(&faults, &mut table)?;
     }

@@ -28,8 +28,9 @@ struct Caught {
 }
 
 /// All faults, in the order in which they were tried.
-#[derive(Default)]
 pub(super) struct Table {
+    /// Taken when the trials begin: who commits meanwhile does not change what is tried.
+    circumstances: String,
     rows: Vec<Row>,
 }
 
@@ -62,6 +63,11 @@ impl Row {
 }
 
 impl Table {
+    /// A table without rows, of trials that begin now.
+    pub(super) fn begin() -> Result<Self> {
+        Ok(Self { circumstances: circumstances()?, rows: Vec::new() })
+    }
+
     /// Takes a row, and shows it.
     pub(super) fn add(&mut self, row: Row) {
         if self.rows.is_empty() {
@@ -101,7 +107,7 @@ impl Table {
         writeln!(
             text,
             "{}. {} of {} caught, in {:.0} minutes with all compiling.\n",
-            circumstances()?,
+            self.circumstances,
             self.caught(),
             self.rows.len(),
             all.as_secs_f64() / 60.0
@@ -192,10 +198,10 @@ mod tests {
             after: Duration::from_millis(1234),
         };
         let rows = vec![row("seen", Ok(caught)), row("unseen", Err("all tests pass".into()))];
-        let table = Table { rows };
+        let table = Table { circumstances: "A machine".into(), rows };
         assert!(!table.all_caught());
         let page = table.markdown(Duration::from_secs(90)).unwrap();
-        assert!(page.contains("1 of 2 caught, in 2 minutes"), "{page}");
+        assert!(page.contains("A machine. 1 of 2 caught, in 2 minutes"), "{page}");
         assert!(page.contains(
             "| area | seen: it lies (cold) | `fuzz: a_test` | `'left \\| right'` | 1.23 |\n"
         ));

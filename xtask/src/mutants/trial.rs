@@ -223,7 +223,9 @@ fn ending_of(mut tests: Command) -> Result<Ending> {
         _ => {
             let errors = errors.join().unwrap_or_default();
             let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
-            Ending::Died { says: last.unwrap_or_default().to_owned() }
+            // cargo: `process didn't exit successfully: PATH (signal: 11, ...)`; the path is nobody's.
+            let cause = last.map(|last| last.rsplit_once('(').map_or(last, |(_, cause)| cause));
+            Ending::Died { says: cause.unwrap_or_default().trim_end_matches(')').to_owned() }
         }
     })
 }
@@ -277,7 +279,7 @@ mod tests {
     #[test]
     fn passing_dying_and_having_no_end_are_told_apart() {
         assert!(matches!(ending("echo 'test a ... ok'"), Ending::Passed));
-        let Ending::Died { says } = ending("echo 'signal: 11' >&2; exit 101") else {
+        let Ending::Died { says } = ending("echo 'ended: /a/b (signal: 11)' >&2; exit 101") else {
             panic!("it has died")
         };
         assert_eq!(says, "signal: 11");
