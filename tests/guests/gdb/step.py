@@ -20,13 +20,17 @@ LONGEST = 150
 
 
 def reaches_main():
-    frame = gdb.newest_frame()
-    for _ in range(20):
-        if frame is None:
-            return False
-        if frame.name() == "main":
-            return True
-        frame = frame.older()
+    try:
+        frame = gdb.newest_frame()
+        for _ in range(20):
+            if frame is None:
+                return False
+            if frame.name() == "main":
+                return True
+            frame = frame.older()
+    except gdb.error:
+        # Without a table it guesses, and may guess a frame at an address that nothing is mapped at.
+        pass
     return False
 
 
@@ -40,16 +44,15 @@ def step_through(seen):
     entry = number("(long)$rsp")
     leaves = number("*(long *)$rsp")
     for _ in range(LONGEST):
-        pc = number("(long)$pc")
-        if pc == leaves and number("(long)$rsp") > entry:
-            return good, lost
-        seen.add(pc)
+        seen.add(number("(long)$pc"))
         if reaches_main():
             good += 1
         else:
             lost += 1
-            print(f"lost at {pc:#x}")
+            print(f"lost at {number('(long)$pc'):#x}")
         gdb.execute("stepi", to_string=True)
+        if number("(long)$pc") == leaves and number("(long)$rsp") > entry:
+            return good, lost
     gdb.Breakpoint(f"*{leaves}", temporary=True, internal=True)
     gdb.execute("continue", to_string=True)
     return good, lost
@@ -57,18 +60,22 @@ def step_through(seen):
 
 gdb.execute("set pagination off")
 gdb.execute("set confirm off")
-for function, calls in FUNCTIONS.items():
-    seen = set()
-    good = lost = 0
-    stop = gdb.Breakpoint(f"*(long)&{function}", internal=True)
-    for _ in range(calls):
-        gdb.execute("continue", to_string=True)
-        # The name without the prefix is at the same address; which one gdb takes is its own affair.
-        if gdb.newest_frame().name() not in (function, function.removeprefix("__vdso_")):
-            print(f"misnamed {gdb.newest_frame().name()}")
-        found, missed = step_through(seen)
-        good += found
-        lost += missed
-    stop.delete()
-    print(f"{function} good {good} lost {lost} instructions {len(seen)}")
+try:
+    for function, calls in FUNCTIONS.items():
+        seen = set()
+        good = lost = 0
+        stop = gdb.Breakpoint(f"*(long)&{function}", internal=True)
+        for _ in range(calls):
+            gdb.execute("continue", to_string=True)
+            # The name without the prefix is at the same address; which one gdb takes is its own affair.
+            if gdb.newest_frame().name() not in (function, function.removeprefix("__vdso_")):
+                print(f"misnamed {gdb.newest_frame().name()}")
+            found, missed = step_through(seen)
+            good += found
+            lost += missed
+        stop.delete()
+        print(f"{function} good {good} lost {lost} instructions {len(seen)}")
+except gdb.error as error:
+    # Without a table it may lose its way so thoroughly that it cannot even continue.
+    print(f"gave up: {error}")
 gdb.execute("kill")

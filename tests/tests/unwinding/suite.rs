@@ -9,6 +9,8 @@ use std::sync::Arc;
 use kernel_sim::launch::{Command, Status};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use linker::Image;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use object::elf;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use tests::skip::{cannot_launch, missing, skip};
@@ -178,6 +180,10 @@ fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<
         let pid = std::fs::read_to_string(&told).unwrap_or_default();
         if pid.ends_with('\n') {
             said = gdb(shop, pid.trim());
+            // The script kills the guest at its end; where gdb gave up before, it would wait for ever.
+            if said.is_err() {
+                kill(pid.trim())?;
+            }
             break;
         }
     }
@@ -187,6 +193,12 @@ fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<
         return Err(format!("the guest ended with {:?}\n{said}", ended.outcome.status));
     }
     judge(&said, finds)
+}
+
+fn kill(pid: &str) -> Result<(), String> {
+    let pid = pid.parse().map_err(|error| format!("the guest's process id {pid:?}: {error}"))?;
+    nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL)
+        .map_err(|error| format!("killing the guest {pid}: {error}"))
 }
 
 fn gdb(shop: &Workshop, pid: &str) -> Result<String, String> {
@@ -220,6 +232,9 @@ fn judge(said: &str, finds: Finds) -> Result<(), String> {
         functions += 1;
         good += found;
         lost += missed;
+    }
+    if said.contains("gave up") && said.contains("lost at") && finds == Finds::NotAlways {
+        return Ok(());
     }
     if functions != 6 || said.contains("misnamed") {
         return Err(format!("not every function was stepped through:\n{said}"));
