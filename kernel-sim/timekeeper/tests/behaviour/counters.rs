@@ -164,3 +164,17 @@ proptest! {
         );
     }
 }
+
+#[test]
+fn a_switch_from_a_scale_that_is_too_fast_meets_its_last_reader() {
+    // One percent, for the 50 microseconds that the publication may take.
+    let fast = nanosecond_counter().with_scale(1034, 10).unwrap();
+    let mut world = World::new(fast, 0);
+    let now = 1_000_000;
+    let last = [MONOTONIC, RAW].map(|clock| world.nanos(clock, now + 50_000));
+    world.clocks.update(|clocks| clocks.set_clocksource(now, nanosecond_counter(), 0)).unwrap();
+    for (clock, last) in [MONOTONIC, RAW].into_iter().zip(last) {
+        let first = world.nanos(clock, 50_000);
+        assert!((0..10).contains(&(first - last)), "clock {}: {last}, then {first}", clock.0);
+    }
+}

@@ -1,6 +1,8 @@
+use std::collections::BTreeSet;
+
 use datapage::ClockMode;
 use proptest::prelude::*;
-use timekeeper::{Clocksource, Error, Loop};
+use timekeeper::{Clocksource, Config, Error, Loop};
 
 use crate::world::{MONOTONIC, World, exact, nanosecond_counter, tsc};
 
@@ -281,4 +283,25 @@ fn setting_the_clock_drops_corrections_and_keeps_the_frequency() {
     let ntp = world.clocks.timekeeper().ntp();
     assert_eq!((ntp.frequency, ntp.tick_usec), (77, 10_001));
     assert_eq!((ntp.adjust_ns, ntp.phase_ns), (0, 0));
+}
+
+#[test]
+fn a_steady_rate_takes_two_multipliers_however_late_its_ticks_are() {
+    // Ticks in which a unit of the multiplier is more than a nanosecond, and less than a thousandth
+    // of one; the second ones come twenty at once.
+    for (rate, hz, at_once) in [(4_000_000_000, 100, 1), (1_000_000, 1000, 20)] {
+        let counter = Clocksource::new("counter", rate, u64::MAX, ClockMode::COUNTER).unwrap();
+        let mut world = World::with(counter, 0, Config { hz, ..Config::default() });
+        world.clocks.update(|clocks| clocks.set_frequency(0, 12_345_678)).unwrap();
+        let step = rate / u64::from(hz) * at_once;
+        let mut taken = BTreeSet::new();
+        for tick in 1..=3_000 {
+            world.tick(tick * step);
+            if tick > 100 {
+                taken.insert(world.clocks.timekeeper().mult());
+            }
+        }
+        let (least, most) = (*taken.first().unwrap(), *taken.last().unwrap());
+        assert_eq!((taken.len(), most - least), (2, 1), "{rate} Hz: {taken:?}");
+    }
 }
