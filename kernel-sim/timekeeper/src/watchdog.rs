@@ -87,11 +87,8 @@ impl Watchdog {
             reference_cycles,
             last.reference,
         ));
-        let ahead_ns = i64::try_from(ahead >> FINE_BITS).unwrap_or(if ahead < 0 {
-            i64::MIN
-        } else {
-            i64::MAX
-        });
+        #[allow(clippy::cast_possible_truncation, reason = "62 bits of 128 are left")]
+        let ahead_ns = (ahead >> FINE_BITS) as i64;
         if ahead_ns.unsigned_abs() > u64::from(self.margin_ns) {
             Verdict::Unstable { ahead_ns }
         } else {

@@ -61,6 +61,16 @@ fn a_watchdog_tells_a_drifting_counter_from_a_good_one() {
 }
 
 #[test]
+fn a_counter_at_the_margin_is_good_and_beyond_it_is_not() {
+    let mut watchdog = Watchdog::new(nanosecond_counter(), nanosecond_counter(), 100);
+    assert_eq!(watchdog.check(0, 0, 1_000), Verdict::Unknown);
+    assert_eq!(watchdog.check(1_100, 1_000, 1_000), Verdict::Good { ahead_ns: 100 });
+    assert_eq!(watchdog.check(2_000, 2_000, 1_000), Verdict::Good { ahead_ns: -100 });
+    assert_eq!(watchdog.check(3_101, 3_000, 1_000), Verdict::Unstable { ahead_ns: 101 });
+    assert_eq!(watchdog.check(4_000, 4_000, 1_000), Verdict::Unstable { ahead_ns: -101 });
+}
+
+#[test]
 fn a_watchdog_does_not_judge_what_it_cannot_measure() {
     let hpet = counter(14_318_180, u64::from(u32::MAX));
     let mut watchdog = Watchdog::new(tsc(), hpet, 250_000);
