@@ -58,6 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for name in BLOCKS {
         Document::new(document.text().to_owned()).set(name, "")?;
     }
+    // Before anything is drawn, which changes files as well.
+    let commit = commit()?;
     build()?;
     document.set("instructions", &instructions()?)?;
 
@@ -82,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let kills = ["--turns", "0", "--kills", runs, "--busy", BUSY].map(str::to_owned);
     let kills = output("launching", &kills, &[0])?;
 
-    document.set("machine", &machine(&tables, &loads, arguments.quick)?)?;
+    document.set("machine", &machine(&tables, &commit, &loads, arguments.quick)?)?;
     document.set("check", &promises(&checks)?)?;
     for table in array(&tables["tables"])? {
         document.set(string(&table["table"])?, &fenced(table)?)?;
@@ -128,16 +130,13 @@ fn json(program: &str, arguments: &[String], accepted: &[i32]) -> Result<Value> 
 }
 
 /// On what all of it was measured.
-fn machine(tables: &Value, loads: &[String], quick: bool) -> Result<String> {
+fn machine(tables: &Value, commit: &str, loads: &[String], quick: bool) -> Result<String> {
     let machine = string(&tables["machine"])?;
-    let commit = said("git", &["rev-parse", "--short", "HEAD"])?;
-    let changed = said("git", &["status", "--porcelain", "--untracked-files=no"])?;
-    let changed = if changed.is_empty() { "" } else { " with changes" };
     let rustc = said("rustc", &["--version"])?;
     let rustc = rustc.split(' ').nth(1).unwrap_or("of an unknown version");
     let cpus = std::thread::available_parallelism().context("counting CPUs")?;
     let mut text = format!(
-        "Machine: {machine}; {cpus} CPUs. Commit `{commit}`{changed}, rustc {rustc}.\nThe tables \
+        "Machine: {machine}; {cpus} CPUs. Commit {commit}, rustc {rustc}.\nThe tables \
          are the output of one run of `cargo xtask measure`; load averages before, between and \
          after its parts: {}.\n",
         loads.join(", ")
@@ -146,6 +145,13 @@ fn machine(tables: &Value, loads: &[String], quick: bool) -> Result<String> {
         text.push_str("A quick run, to see whether it works: not to be quoted.\n");
     }
     Ok(text)
+}
+
+/// What is measured, and whether it is more than that.
+fn commit() -> Result<String> {
+    let commit = said("git", &["rev-parse", "--short", "HEAD"])?;
+    let changed = said("git", &["status", "--porcelain", "--untracked-files=no"])?;
+    Ok(format!("`{commit}`{}", if changed.is_empty() { "" } else { " with changes" }))
 }
 
 /// The load average of the last minute.
