@@ -47,7 +47,7 @@ impl ClockId {
     }
 
     /// How this clock is read.
-    #[inline(always)] // the routing of each exported function: three tests of a bit
+    #[inline(always)] // the routing of each exported function: a test or two for each kind of clock
     #[must_use]
     pub const fn route(self) -> Route {
         // Each test in the form that is one instruction and a jump: a range, a bit of a constant.

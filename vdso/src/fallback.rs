@@ -28,7 +28,7 @@ pub enum Call {
 }
 
 /// Falls back to `call`.
-#[inline(always)] // the architecture's instruction; each exported call has one such exit
+#[inline(always)] // the architecture's instruction, at the end of its caller
 pub(crate) fn fallback<P: Platform>(platform: &P, call: Call, arguments: [usize; 3]) -> isize {
     core::hint::cold_path();
     platform.syscall(call, arguments)

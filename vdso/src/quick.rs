@@ -6,7 +6,7 @@
 
 use datapage::cycles::WideTime;
 use datapage::protocol::Attempt;
-use datapage::{ClockId, Route, Time};
+use datapage::{ClockId, Coarse, Precise, Route, Time};
 
 use crate::do_coarse::do_coarse;
 use crate::do_hres::{do_hres, do_hres_any, do_hres_raw};
@@ -49,6 +49,7 @@ impl<T> Quick<T> {
 const STEERED: usize = 0;
 const RAW: usize = 1;
 const COARSE: usize = 2;
+const RESOLUTION: usize = 3;
 
 /// No instruction, but a different one for each way through a function.
 ///
@@ -77,16 +78,30 @@ pub(crate) fn time<P: Platform, T>(
             None => Quick::Undecided,
         };
     }
+    by_route(platform, clock, |read| read.quick_time(), |read| read.quick_time(), answer)
+}
+
+/// The same in nanoseconds, without splitting them into seconds on the way; for 64-bit machines.
+#[inline(always)] // the hot path
+pub(crate) fn nanos<P: Platform>(platform: &P, clock: ClockId) -> Quick<i64> {
+    by_route(platform, clock, |read| read.quick_nanos(), |read| read.quick_nanos(), |nanos| nanos)
+}
+
+/// Each kind of clock in its own way.
+#[inline(always)] // the hot path
+fn by_route<P: Platform, V, T>(
+    platform: &P,
+    clock: ClockId,
+    precise: impl FnOnce(Precise) -> Option<V>,
+    coarse: impl FnOnce(Coarse) -> Option<V>,
+    answer: impl FnOnce(V) -> T,
+) -> Quick<T> {
     match clock.route() {
         Route::Steered(slot) => {
-            Quick::of::<STEERED, _, _>(do_hres(platform, slot), |read| read.quick_time(), answer)
+            Quick::of::<STEERED, _, _>(do_hres(platform, slot), precise, answer)
         }
-        Route::Raw => {
-            Quick::of::<RAW, _, _>(do_hres_raw(platform), |read| read.quick_time(), answer)
-        }
-        Route::Coarse(slot) => {
-            Quick::of::<COARSE, _, _>(do_coarse(platform, slot), |read| read.quick_time(), answer)
-        }
+        Route::Raw => Quick::of::<RAW, _, _>(do_hres_raw(platform), precise, answer),
+        Route::Coarse(slot) => Quick::of::<COARSE, _, _>(do_coarse(platform, slot), coarse, answer),
         Route::Kernel => Quick::Unserved,
     }
 }
@@ -103,24 +118,6 @@ fn compact_time<P: Platform>(platform: &P, clock: ClockId) -> Option<Time> {
     read.quick_time().map(Time::from)
 }
 
-/// The same in nanoseconds, without splitting them into seconds on the way; for 64-bit machines.
-#[inline(always)] // the hot path
-pub(crate) fn nanos<P: Platform>(platform: &P, clock: ClockId) -> Quick<i64> {
-    let same = |nanos| nanos;
-    match clock.route() {
-        Route::Steered(slot) => {
-            Quick::of::<STEERED, _, _>(do_hres(platform, slot), |read| read.quick_nanos(), same)
-        }
-        Route::Raw => {
-            Quick::of::<RAW, _, _>(do_hres_raw(platform), |read| read.quick_nanos(), same)
-        }
-        Route::Coarse(slot) => {
-            Quick::of::<COARSE, _, _>(do_coarse(platform, slot), |read| read.quick_nanos(), same)
-        }
-        Route::Kernel => Quick::Unserved,
-    }
-}
-
 /// The resolution of a clock, given to `answer`. Nobody asks often: a 32-bit image spends no bytes
 /// on it.
 #[inline(always)] // the hot path
@@ -135,7 +132,7 @@ pub(crate) fn resolution<P: Platform, T>(
     match clock.slot() {
         Some(slot) => {
             let read = platform.page().try_resolution(slot);
-            Quick::of::<STEERED, _, _>(read, |read| read.quick_time(), answer)
+            Quick::of::<RESOLUTION, _, _>(read, |read| read.quick_time(), answer)
         }
         None => Quick::Unserved,
     }
