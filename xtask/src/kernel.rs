@@ -15,7 +15,7 @@ mod judge;
 mod machine;
 pub(crate) mod mutants;
 mod object;
-mod process;
+pub(crate) mod process;
 mod table;
 mod tree;
 mod versions;
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         cases.push((arch, version));
     }
-    println!("{}\n", versions::line());
+    println!("{}\n", versions::line()?);
     let mut done = Vec::new();
     for (arch, version) in cases {
         done.push(compare(arch, version, race)?);

@@ -1,6 +1,7 @@
 //! The project's chores: each subcommand is one file.
 
 mod bless;
+mod circumstances;
 mod cross;
 mod install;
 mod kernel;

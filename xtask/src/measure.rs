@@ -15,6 +15,7 @@ use serde_json::Value;
 use xtask::tools::root;
 
 use self::blocks::Document;
+use crate::circumstances::{commit, cpus, load, said};
 use crate::stage::cargo;
 
 /// Options of `measure`.
@@ -134,9 +135,9 @@ fn machine(tables: &Value, commit: &str, loads: &[String], quick: bool) -> Resul
     let machine = string(&tables["machine"])?;
     let rustc = said("rustc", &["--version"])?;
     let rustc = rustc.split(' ').nth(1).unwrap_or("of an unknown version");
-    let cpus = std::thread::available_parallelism().context("counting CPUs")?;
+    let cpus = cpus()?;
     let mut text = format!(
-        "Machine: {machine}; {cpus} CPUs. Commit {commit}, rustc {rustc}.\nThe tables \
+        "Machine: {machine}; {cpus} CPUs. Commit `{commit}`, rustc {rustc}.\nThe tables \
          are the output of one run of `cargo xtask measure`; load averages before, between and \
          after its parts: {}.\n",
         loads.join(", ")
@@ -145,28 +146,6 @@ fn machine(tables: &Value, commit: &str, loads: &[String], quick: bool) -> Resul
         text.push_str("A quick run, to see whether it works: not to be quoted.\n");
     }
     Ok(text)
-}
-
-/// What is measured, and whether it is more than that.
-fn commit() -> Result<String> {
-    let commit = said("git", &["rev-parse", "--short", "HEAD"])?;
-    let changed = said("git", &["status", "--porcelain", "--untracked-files=no"])?;
-    Ok(format!("`{commit}`{}", if changed.is_empty() { "" } else { " with changes" }))
-}
-
-/// The load average of the last minute.
-fn load() -> Result<String> {
-    let text = fs::read_to_string("/proc/loadavg").context("reading /proc/loadavg")?;
-    Ok(text.split(' ').next().unwrap_or_default().to_owned())
-}
-
-fn said(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .with_context(|| format!("running {program}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The goldens that the tests compare with.

@@ -1,34 +1,22 @@
 //! What a run was made with, for whoever reads its report later.
 
-use std::fs;
-use std::process::Command;
+use anyhow::Result;
 
-use xtask::tools::root;
-
-use super::process::run;
+use crate::circumstances::{commit, cpus, load, said};
 
 /// One line: commit, compilers, emulator, host.
-pub(crate) fn line() -> String {
-    let root = root().display().to_string();
-    let commit = first(&["git", "-C", &root, "describe", "--always", "--dirty", "--abbrev=7"]);
-    let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    format!(
-        "Commit `{commit}`; {}; {}; {}, TCG; host: Linux {}, {cpus} CPUs, load average {}.",
-        first(&["rustc", "--version"]),
-        first(&["gcc", "--version"]),
-        first(&["qemu-system-x86_64", "--version"]),
-        first(&["uname", "-r"]),
-        load.split(' ').next().unwrap_or("unknown"),
-    )
-}
-
-/// The first line that a program prints.
-fn first(command: &[&str]) -> String {
-    let [program, arguments @ ..] = command else { return String::new() };
-    let printed = run(Command::new(program).args(arguments));
-    match printed {
-        Ok(text) => text.lines().next().unwrap_or_default().to_owned(),
-        Err(_) => format!("{program} unknown"),
-    }
+pub(crate) fn line() -> Result<String> {
+    // All emulators are of one package's version; which are installed depends on the machine asked for.
+    let qemu = said("qemu-system-x86_64", &["--version"])
+        .or_else(|_| said("qemu-system-aarch64", &["--version"]))?;
+    Ok(format!(
+        "Commit `{}`; {}; {}; {}, TCG; host: Linux {}, {} CPUs, load average {}.",
+        commit()?,
+        said("rustc", &["--version"])?,
+        said("gcc", &["--version"])?,
+        qemu,
+        said("uname", &["-r"])?,
+        cpus()?,
+        load()?,
+    ))
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use xtask::tools::root;
+use anyhow::{Context as _, Result};
 
 use super::fault::Fault;
 use super::trial::{Catch, Verdict};
+use crate::circumstances::{commit, cpus, said};
 use crate::kernel::mutants::Trial;
 
 /// One fault.
@@ -159,27 +158,16 @@ fn code(text: &str) -> String {
 
 /// The machine, the compiler and the commit.
 fn circumstances() -> Result<String> {
-    let cpus = fs::read_to_string("/proc/cpuinfo").context("reading /proc/cpuinfo")?;
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let text = fs::read_to_string("/proc/cpuinfo").context("reading /proc/cpuinfo")?;
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("a CPU without a name", |(_, model)| model.trim());
-    let cpus = std::thread::available_parallelism()?;
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let compiler = said_by("rustc", &["--version"])?;
-    let commit = said_by("git", &["describe", "--always", "--dirty= with changes"])?;
     Ok(format!(
-        "Machine: {model}, {cpus} CPUs, Linux {}; {compiler}; commit `{commit}`",
-        kernel.trim()
+        "Machine: {model}, {} CPUs, Linux {}; {}; commit `{}`",
+        cpus()?,
+        said("uname", &["-r"])?,
+        said("rustc", &["--version"])?,
+        commit()?,
     ))
-}
-
-fn said_by(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .with_context(|| format!("running {program}"))?;
-    ensure!(output.status.success(), "{program} {} fails", arguments.join(" "));
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]
