@@ -149,6 +149,14 @@ reader!(
     "ret",
 );
 
+/// Stores the nanoseconds in `rax`, unless there is nowhere to; `9` is where what is not served goes.
+macro_rules! resolution_answer {
+    () => {
+        "test rsi, rsi; je 8f; mov qword ptr [rsi], 0; mov [rsi + 8], rax; 8: xor eax, eax; ret; \
+         9: mov rax, -1; ret"
+    };
+}
+
 reader!(
     "uvdso_limit_getres",
     "mov r8, rdx",
@@ -170,14 +178,7 @@ reader!(
     "lea r11d, [rax - 1]",
     "cmp r11d, 999999999",
     "jae 9f",
-    "test rsi, rsi",
-    "je 8f",
-    "mov qword ptr [rsi], 0",
-    "mov [rsi + 8], rax",
-    "8: xor eax, eax",
-    "ret",
-    "9: mov rax, -1",
-    "ret",
+    resolution_answer!(),
 );
 
 // One load and the answer.
@@ -186,14 +187,7 @@ reader!(
     "cmp edi, 11",
     "ja 9f",
     "mov eax, [rdx + 248]",
-    "test rsi, rsi",
-    "je 8f",
-    "mov qword ptr [rsi], 0",
-    "mov [rsi + 8], rax",
-    "8: xor eax, eax",
-    "ret",
-    "9: mov rax, -1",
-    "ret",
+    resolution_answer!(),
 );
 
 macro_rules! far {
