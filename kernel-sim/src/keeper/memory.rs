@@ -148,11 +148,7 @@ impl PageMemory {
     /// # Errors
     /// That the kernel does not give leases (`fs.leases-enable`).
     pub fn is_alone(&self) -> nix::Result<bool> {
-        match lease(self.writable.as_fd(), libc::F_WRLCK) {
-            Ok(()) => lease(self.writable.as_fd(), libc::F_UNLCK).map(|()| true),
-            Err(Errno::EAGAIN) => Ok(false),
-            Err(error) => Err(error),
-        }
+        is_alone(self.writable.as_fd())
     }
 
     /// Whether children that are forked from now on have the writable mapping.
@@ -188,6 +184,20 @@ fn reopen(file: &impl AsRawFd, writable: bool) -> io::Result<File> {
         .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
+/// The kernel gives a lease for writing on what nobody else has open.
+fn is_alone(writable: BorrowedFd<'_>) -> nix::Result<bool> {
+    match lease(writable, libc::F_WRLCK) {
+        Ok(()) => match lease(writable, libc::F_UNLCK) {
+            // Keepers and command share this descriptor and its lease: another one that asked at the
+            // same moment has given it back already.
+            Ok(()) | Err(Errno::EAGAIN) => Ok(true),
+            Err(error) => Err(error),
+        },
+        Err(Errno::EAGAIN) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn lease(file: BorrowedFd<'_>, kind: i32) -> nix::Result<()> {
     // SAFETY: the descriptor is open; the argument is a plain number.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
@@ -197,6 +207,20 @@ fn lease(file: BorrowedFd<'_>, kind: i32) -> nix::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_that_ask_at_once_are_both_told() {
+        let (memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
+        drop(readable);
+        let ask = || (0..100_000).try_for_each(|_| is_alone(memory.descriptor()).map(drop));
+        let descriptor = memory.descriptor();
+        std::thread::scope(|scope| {
+            let other =
+                scope.spawn(move || (0..100_000).try_for_each(|_| is_alone(descriptor).map(drop)));
+            assert_eq!(ask(), Ok(()));
+            assert_eq!(other.join().unwrap(), Ok(()));
+        });
+    }
 
     #[test]
     fn the_memory_is_sealed_and_knows_when_it_is_alone() {
