@@ -63,6 +63,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// because a keeper that gives up leaves coarse clocks standing.
 const LOOKS: u32 = 100;
 
+/// How often the clocks that a page shows are looked at, and the time in between. A page that shows
+/// none, since its keeper died in the middle of an update, stands still for 20 ms more.
+const LOOKS_AT_A_PAGE: u32 = 20;
+const BETWEEN_LOOKS_AT_A_PAGE: Duration = Duration::from_millis(1);
+
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
     ///
@@ -82,9 +87,8 @@ impl Keeper {
         }
         let mut clocks = None;
         if self.counter {
-            let page = self.memory.page();
-            let continued = || Clocks::continued(host, page, self.shift, self.hz);
-            clocks = Some(match inherited.then(continued).flatten() {
+            let shown = if inherited { self.shown_clocks(host) } else { None };
+            clocks = Some(match shown {
                 Some(clocks) => clocks,
                 None => first_clocks(host, self.shift, self.hz)?,
             });
@@ -113,6 +117,18 @@ impl Keeper {
             }
             self.publish(&host, clocks.as_mut());
         }
+    }
+
+    /// The clocks of the keeper before this one. A look that was interrupted is repeated: whoever
+    /// began anew would let MONOTONIC step back by what the two lines differ.
+    fn shown_clocks(&self, host: HostClocks) -> Option<Clocks> {
+        let page = self.memory.page();
+        (0..LOOKS_AT_A_PAGE).find_map(|look| {
+            if look > 0 {
+                std::thread::sleep(BETWEEN_LOOKS_AT_A_PAGE);
+            }
+            Clocks::continued(host, page, self.shift, self.hz)
+        })
     }
 
     fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
