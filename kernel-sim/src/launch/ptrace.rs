@@ -138,6 +138,14 @@ impl Stopped {
         Ok(unsafe { registers.assume_init() })
     }
 
+    /// Has the call at whose beginning a filter stopped the thread fail with ENOSYS, as a kernel does
+    /// for a filter that asks a tracer where there is none.
+    pub(crate) fn refuse_call(self) -> nix::Result<()> {
+        let refused = i64::from(-libc::ENOSYS).cast_unsigned();
+        let registers = user_regs_struct { orig_rax: u64::MAX, rax: refused, ..self.registers()? };
+        self.set_registers(&registers)
+    }
+
     pub(crate) fn set_registers(self, registers: &user_regs_struct) -> nix::Result<()> {
         let from = ptr::from_ref(registers).expose_provenance();
         request(libc::PTRACE_SETREGS, self.0, 0, from)

@@ -12,9 +12,9 @@ use nix::errno::Errno;
 use crate::launch::calls::{SystemCalls, counted};
 use crate::launch::inject::InjectError;
 use crate::launch::letters::{Letter, Post};
-use crate::launch::ptrace::{self, Event, Stopped};
+use crate::launch::ptrace::{self, BeginningCall, Event, Stopped};
 use crate::launch::swap::{Leftovers, Replacement, SwapError, swap};
-use crate::launch::tracing::{Wish, wish};
+use crate::launch::tracing::{Wish, is_announced, wish};
 
 /// Follows one program and all that it starts.
 #[derive(Debug)]
@@ -116,7 +116,12 @@ impl Tracer {
                 self.resume(stopped, 0)
             }
             Event::Filtered(stopped) => {
-                self.hear_wish(stopped)?;
+                match stopped.beginning_call()? {
+                    // A filter of the program's own asks its tracer, which it does not have.
+                    Some(call) if !is_announced(call) => stopped.refuse_call()?,
+                    Some(call) => self.hear_wish(stopped, call),
+                    None => {}
+                }
                 self.resume(stopped, 0)
             }
             Event::Group(stopped) => stopped.listen(),
@@ -181,20 +186,18 @@ impl Tracer {
     }
 
     /// Says why a program that wants to trace, or to be traced, gets EPERM.
-    fn hear_wish(&mut self, stopped: Stopped) -> nix::Result<()> {
-        let call = stopped.beginning_call()?;
-        let wish = call.and_then(|call| wish(call, |pid| self.threads.contains_key(&pid)));
-        let asks = match wish {
+    fn hear_wish(&mut self, stopped: Stopped, call: BeginningCall) {
+        let asks = match wish(call, |pid| self.threads.contains_key(&pid)) {
             Some(Wish::ToBeTraced) => "to be traced".to_owned(),
-            Some(Wish::ToTrace(pid)) => format!("to trace process {pid}"),
-            None => return Ok(()),
+            // Without its number: a debugger that asks for many is told of once.
+            Some(Wish::ToTrace) => "to trace another process".to_owned(),
+            None => return,
         };
         let Program { name, .. } = program_of(stopped.0);
         self.say(Letter::Warning(format!(
             "{name} asks {asks} and gets EPERM, because a program has one tracer, which is this \
              command; run it with --detach"
         )));
-        Ok(())
     }
 
     /// Sends a warning or note, once.

@@ -12,6 +12,7 @@
 use std::mem::offset_of;
 
 use libc::{pid_t, sock_filter, sock_fprog};
+use nix::errno::Errno;
 
 use crate::launch::calls::{I386, X86_64};
 use crate::launch::ptrace::BeginningCall;
@@ -37,7 +38,7 @@ pub(crate) fn announce() {
             )
         }
     };
-    if set() != 0 {
+    if set() != 0 && Errno::last() == Errno::EACCES {
         // SAFETY: sets an attribute of this process; plain numbers.
         unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         set();
@@ -72,23 +73,25 @@ fn filter() -> [sock_filter; 9] {
 pub(crate) enum Wish {
     /// To be traced by its parent.
     ToBeTraced,
-    /// To trace this process.
-    ToTrace(pid_t),
+    /// To trace another process that is traced already.
+    ToTrace,
+}
+
+/// Whether the filter of [`announce`] has stopped the program at this call, and not one of its own.
+pub(crate) fn is_announced(call: BeginningCall) -> bool {
+    PTRACE.iter().any(|(arch, number)| call.arch == *arch && call.number == u64::from(*number))
 }
 
 /// What a call asks for in vain, where `is_followed` says whom this tracer traces.
 pub(crate) fn wish(call: BeginningCall, is_followed: impl Fn(pid_t) -> bool) -> Option<Wish> {
-    if !PTRACE.iter().any(|(arch, number)| call.arch == *arch && call.number == u64::from(*number))
-    {
+    if !is_announced(call) {
         return None;
     }
     #[allow(clippy::cast_possible_truncation, reason = "the kernel looks at 32 bits of a pid")]
     let whom = (call.second as u32).cast_signed();
     match u32::try_from(call.first) {
         Ok(libc::PTRACE_TRACEME) => Some(Wish::ToBeTraced),
-        Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE) if is_followed(whom) => {
-            Some(Wish::ToTrace(whom))
-        }
+        Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE) if is_followed(whom) => Some(Wish::ToTrace),
         _ => None,
     }
 }

@@ -16,6 +16,7 @@
  * launch_unusual vsyscall               tells the time by the vsyscall page
  * launch_unusual traces                 two children that ask to be traced by it
  * launch_unusual seizes [ID]            asks to trace a child, or another process
+ * launch_unusual asks-tracer            a filter that leaves getppid to a tracer
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -79,12 +80,8 @@ static int forks(int count)
     return right != count;
 }
 
-static void filter(const char *kind)
+static void set_filter(unsigned first, unsigned second, unsigned action)
 {
-    const int sockets = !strncmp(kind, "sockets", 7);
-    const unsigned action = strstr(kind, "kill") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
-    const unsigned first = sockets ? SYS_socketpair : SYS_clock_gettime;
-    const unsigned second = sockets ? SYS_recvmsg : SYS_gettimeofday;
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
@@ -95,6 +92,21 @@ static void filter(const char *kind)
     struct sock_fprog all = {sizeof program / sizeof *program, program};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
         _exit(90);
+}
+
+static void filter(const char *kind)
+{
+    const int sockets = !strncmp(kind, "sockets", 7);
+    const unsigned action = strstr(kind, "kill") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
+    set_filter(sockets ? SYS_socketpair : SYS_clock_gettime, sockets ? SYS_recvmsg : SYS_gettimeofday, action);
+}
+
+static int asks_tracer(void)
+{
+    set_filter(SYS_getppid, SYS_getppid, SECCOMP_RET_TRACE);
+    long parent = syscall(SYS_getppid);
+    printf("%s %s\n", parent < 0 ? strerror(errno) : "it ran", on_image() ? "image" : "host");
+    return 0;
 }
 
 static void no_descriptors(int hard)
@@ -192,6 +204,8 @@ int main(int argc, char **argv)
         return trace_said(ptrace(PTRACE_TRACEME, 0, 0, 0));
     if (!strcmp(what, "vsyscall"))
         return vsyscall();
+    if (!strcmp(what, "asks-tracer"))
+        return asks_tracer();
     if (!strcmp(what, "traces"))
         return traces();
     if (!strcmp(what, "seizes"))

@@ -78,6 +78,7 @@ trials! {
         a_32_bit_program_runs_and_is_named,
         a_program_that_asks_to_be_traced_is_told_of_detach,
         a_program_that_traces_its_children_is_told_of_detach_once,
+        a_filter_that_asks_a_tracer_finds_none,
         a_debugger_is_told_of_detach needs "strace",
         a_set_user_id_program_runs_as_the_kernel_allows,
         an_unreadable_program_is_named,

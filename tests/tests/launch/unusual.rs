@@ -190,7 +190,11 @@ pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once() {
             let output = command.output(user).unwrap();
             assert_eq!(out(&output), "Operation not permitted image\n", "{output:?}");
             let said = warning(&output);
-            let asks = if what == "traces" { "asks to be traced" } else { "asks to trace process" };
+            let asks = if what == "traces" {
+                "asks to be traced"
+            } else {
+                "asks to trace another process"
+            };
             assert_eq!(said.matches(asks).count(), 1, "{said}");
             assert!(said.contains("--detach"), "{said}");
             let output = command.detach(true).output(user).unwrap();
@@ -200,6 +204,16 @@ pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once() {
         // One that was never ours is none of our business.
         let output = moved(&["seizes", "1"]).output(user).unwrap();
         assert_eq!(output.remarks, [], "{output:?}");
+    }
+}
+
+pub(crate) fn a_filter_that_asks_a_tracer_finds_none() {
+    for user in users() {
+        for is_counted in [false, true] {
+            let output = moved(&["asks-tracer"]).count(is_counted).output(user).unwrap();
+            assert_eq!(out(&output), "Function not implemented image\n", "{output:?}");
+            assert_eq!(output.remarks, []);
+        }
     }
 }
 
