@@ -11,7 +11,6 @@ use crate::keeper::clocks::{
     Clocks, FirstLook, Shift, tick_nanos, values_by_tick, values_without_counter,
 };
 use crate::keeper::memory::PageMemory;
-use crate::precedence;
 
 /// Writes a page until nobody uses it any more.
 #[derive(Debug)]
@@ -77,7 +76,6 @@ impl Keeper {
     /// # Errors
     /// Why the page cannot be kept.
     pub fn run(mut self, tell: &mut dyn FnMut(News)) -> Result<(), KeeperError> {
-        precedence::ask();
         let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
         let inherited = self.memory.page().header().is_ok();
         if !inherited {

@@ -8,13 +8,12 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use libc::pid_t;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{ForkResult, execvp, fork, pipe2};
@@ -24,6 +23,7 @@ use crate::keeper::{Keeper, News, PageMemory, Shift};
 use crate::launch::background::{retire, set_dumpable, set_name};
 use crate::launch::command::{Clock, Command, LaunchError};
 use crate::launch::letters::{Letter, Post};
+use crate::launch::pidfd;
 use crate::launch::tracer::Tracer;
 use crate::launch::tracing;
 use crate::precedence;
@@ -226,6 +226,10 @@ pub(crate) fn start_keeper(
     after: Option<pid_t>,
 ) -> Result<KeeperProcess, LaunchError> {
     let failed = LaunchError::kernel("starting the keeper");
+    // Before the fork: here the process has not been waited for, so the number is still its own.
+    let before = after.map(pidfd::open).transpose();
+    let before =
+        before.map_err(|_| LaunchError::Keeper("nobody can wait for its end".to_owned()))?;
     let connected = Post::pair();
     let (post, of_keeper) = connected.map_err(LaunchError::kernel("connecting the keeper"))?;
     let Some(page) = memory.as_ref() else {
@@ -236,7 +240,7 @@ pub(crate) fn start_keeper(
     let forked = unsafe { fork() };
     if let Ok(ForkResult::Child) = forked {
         if let Some(memory) = memory.take() {
-            keep(memory, orders, of_keeper, after);
+            keep(memory, orders, of_keeper, before);
         }
         end_process(1);
     }
@@ -247,15 +251,23 @@ pub(crate) fn start_keeper(
     }
 }
 
-fn keep(memory: PageMemory, orders: Orders, post: Post, after: Option<pid_t>) {
-    let name = if after.is_some() { c"kernel-sim-next" } else { KEEPER };
-    let retired = retire(name, &[memory.descriptor(), post.descriptor().as_fd()]);
-    if let Some(before) = after {
-        wait_for_end(before);
+fn keep(memory: PageMemory, orders: Orders, post: Post, before: Option<OwnedFd>) {
+    let name = if before.is_some() { c"kernel-sim-next" } else { KEEPER };
+    let mut own = vec![memory.descriptor(), post.descriptor().as_fd()];
+    own.extend(before.as_ref().map(OwnedFd::as_fd));
+    let retired = retire(name, &own);
+    // What waits is in a session of its own now, and so (where the kernel groups processes by
+    // session) run before a busy neighbour of the program, of which the command is one as well.
+    precedence::ask();
+    if let Some(before) = before {
+        // Who cannot tell whether the keeper has ended must not write beside it.
+        if pidfd::wait_for_end(before.as_fd()).is_err() {
+            end_process(1);
+        }
         set_name(KEEPER);
         if memory.is_alone() == Ok(true) {
             // It ended because its work was done.
-            return;
+            end_process(0);
         }
     }
     let Orders { hz, shift, counter } = orders;
@@ -280,23 +292,6 @@ fn keep(memory: PageMemory, orders: Orders, post: Post, after: Option<pid_t>) {
 
 /// The name of a keeper's process.
 const KEEPER: &CStr = c"kernel-sim-keep";
-
-/// Waits for the end of a process; returns at once where there is none.
-///
-/// What waits here is in a session of its own, and so (where the kernel groups processes by session)
-/// run before a busy neighbour of the program, of which the command is one as well.
-fn wait_for_end(pid: pid_t) {
-    precedence::ask();
-    // SAFETY: opens a descriptor of a process; plain numbers.
-    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let Some(descriptor) = i32::try_from(opened).ok().filter(|descriptor| *descriptor >= 0) else {
-        return;
-    };
-    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
-    let process = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let mut end = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
-    while poll(&mut end, PollTimeout::NONE) == Err(Errno::EINTR) {}
-}
 
 impl KeeperProcess {
     /// Waits until the page tells the time.

@@ -7,13 +7,14 @@
 
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libc::{cmsghdr, iovec, msghdr, pid_t};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::launch::inject::{InjectError, Injection};
+use crate::launch::pidfd;
 use crate::launch::ptrace::{read_memory, write_memory};
 use crate::launch::swap::{SwapError, flags, memory};
 
@@ -200,22 +201,11 @@ fn receive_from(
 
 /// Sends the descriptor through the program's socket `end`.
 fn send(pid: pid_t, end: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: opens a descriptor of a process; plain numbers.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let process = owned(process)?;
-    // SAFETY: duplicates a descriptor of that process; plain numbers.
-    let socket = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), end, 0) };
-    let socket = owned(socket)?;
+    let process = pidfd::open(pid)?;
+    let socket = pidfd::descriptor(&process, end)?;
     let message = [io::IoSlice::new(&[0])];
     let descriptors = [descriptor.as_raw_fd()];
     let control = [ControlMessage::ScmRights(&descriptors)];
     sendmsg::<()>(socket.as_fd().as_raw_fd(), &message, &control, MsgFlags::MSG_DONTWAIT, None)?;
     Ok(())
-}
-
-fn owned(answer: i64) -> io::Result<OwnedFd> {
-    let number = Errno::result(answer)?;
-    let number = i32::try_from(number).map_err(|_| io::ErrorKind::InvalidData)?;
-    // SAFETY: the kernel just opened it for this process, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

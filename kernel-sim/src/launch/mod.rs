@@ -37,6 +37,7 @@ mod handover;
 mod inject;
 mod letters;
 mod output;
+mod pidfd;
 mod ptrace;
 mod supervise;
 mod swap;
