@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     // Refused now, and not after an hour.
     if let Some(file) = &arguments.markdown {
-        std::fs::write(file, "").with_context(|| format!("writing {}", file.display()))?;
+        let opened = std::fs::File::options().append(true).create(true).open(file);
+        opened.with_context(|| format!("writing {}", file.display()))?;
     }
 
     let begin = Instant::now();

@@ -1,7 +1,7 @@
 //! The Rust tests of the page and the reader, compiled for an architecture and run there.
 //!
 //! They need the standard library, which is built from source first: minutes for each architecture,
-//! so this is asked for (`--full`) and not part of `cargo xtask test`. The model checker's tests are
+//! so this is asked for (`--full`), as `cargo xtask test --install` does. The model checker's tests are
 //! left out: they explore the protocol itself, which is the same text on every machine.
 
 use std::env;
