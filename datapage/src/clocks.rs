@@ -237,6 +237,8 @@ mod tests {
         let served: std::vec::Vec<i32> =
             (-300..=300).filter(|&id| ClockId(id).slot().is_some()).collect();
         assert_eq!(served, [0, 1, 4, 5, 6, 7, 11]);
+        let routed = |&id: &i32| ClockId(id).route() != Route::Kernel;
+        assert_eq!(served, (-300..=300).filter(routed).collect::<std::vec::Vec<_>>());
         for id in [i32::MIN, i32::MAX, 32, 32 + 1, 1 << 16] {
             assert_eq!(ClockId(id).slot(), None, "id {id}");
         }
