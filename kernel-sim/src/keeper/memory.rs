@@ -1,6 +1,7 @@
 //! The memory that programs map: the page slots and the image, in one sealed file without a name.
 //!
-//! The file has two open descriptions. One is writable and belongs to the keeper; the one writable
+//! The file has two open descriptions. One is writable and belongs to
+//! the keeper, the command and the next keeper; the one writable
 //! mapping is made through it, and then the file is sealed: no descriptor of it, not even one that
 //! is opened anew for writing, can be written, mapped for writing, shrunk or grown from then on.
 //! The other is read-only, and is what programs get.

@@ -4,6 +4,7 @@
 //! 2. The keeper; it says when the page tells the time.
 //! 3. The tracer, with the read-only descriptor, which the command then closes.
 //! 4. The program's process, which waits; the tracer seizes it; it is let go and execs.
+//! 5. The next keeper, which waits for the keeper's end (`supervise.rs` asks for it).
 
 use std::ffi::{CStr, CString};
 use std::fs::File;

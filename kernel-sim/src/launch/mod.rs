@@ -5,7 +5,7 @@
 //! | process | does | dumpable | ends |
 //! |---|---|---|---|
 //! | the command | starts the others, waits for the program, passes on its signals and its status, starts the next keeper | no | with the program |
-//! | the keeper ([`crate::keeper`]) | writes the page, and is the only one that can | no | when nobody has the page mapped |
+//! | the keeper ([`crate::keeper`]) | writes the page; command and next keeper could, and do not | no | when nobody has the page mapped |
 //! | the next keeper | waits for the keeper's end, and takes over | no | with the keeper, if its work is done |
 //! | the tracer | puts each program that is exec'ed on the image | no | with the last program |
 //! | the program | runs free; nothing of it is trapped for time | yes | when it likes |
@@ -22,6 +22,7 @@
 //! | `tracer.rs` | how are programs followed over fork and exec |
 //! | `tracing.rs` | how is a program noticed that wants to trace |
 //! | `swap.rs`, `handover.rs`, `auxv.rs` | how is one program put on the image |
+//! | `pidfd.rs` | how is a process held, and its end waited for |
 //! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
 //! | `calls.rs` | which system calls are counted |
 //! | `letters.rs` | what does the tracer tell the command |
