@@ -207,6 +207,8 @@ fn lease(file: BorrowedFd<'_>, kind: i32) -> nix::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use nix::fcntl::{FallocateFlags, fallocate};
+
     use super::*;
 
     #[test]
@@ -235,6 +237,8 @@ mod tests {
         assert_eq!(denied(again.write_all_at(b"x", 0)), libc::EPERM);
         assert_eq!(denied(again.set_len(0)), libc::EPERM);
         assert_eq!(denied(again.set_len(1 << 20)), libc::EPERM);
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        assert_eq!(fallocate(&again, hole, 0, 4096), Err(Errno::EPERM));
         let slot = NonZeroUsize::new(4096).unwrap();
         // SAFETY: a new mapping at an address of the kernel's choice, if it were granted.
         let mapped =

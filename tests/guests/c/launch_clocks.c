@@ -5,7 +5,7 @@
  * launch_clocks FILE MILLISECONDS: writes its parent's and its own id to FILE, then one line to
  * standard output: the longest call, the longest time that a coarse clock stood still (from after
  * the first to before the last read of one value, so that a program that is taken off its CPU does
- * not count), how far the precise clock is from the kernel's at the end, and by how much the precise
+ * not count) and the same of time(), how far the precise clock is from the kernel's at the end, and by how much the precise
  * and the coarse clock went back at most.
  */
 #define _GNU_SOURCE
@@ -43,13 +43,19 @@ int main(int argc, char **argv)
 
     const long long begin = kernel(CLOCK_MONOTONIC), end = begin + atoll(argv[2]) * 1000000;
     long long longest = 0, still = 0, moved = begin, back = 0, coarse_back = 0;
-    long long coarse = 0, precise = 0;
+    long long coarse = 0, precise = 0, time_still = 0, time_moved = begin;
+    time_t seconds = 0;
     for (long long now = begin; now < end;) {
         long long before = kernel(CLOCK_MONOTONIC);
         long long next = page(CLOCK_MONOTONIC_COARSE);
         long long fine = page(CLOCK_MONOTONIC);
-        time(NULL);
+        time_t next_seconds = time(NULL);
         long long after = kernel(CLOCK_MONOTONIC);
+        if (next_seconds != seconds)
+            time_moved = after;
+        else if (before - time_moved > time_still)
+            time_still = before - time_moved;
+        seconds = next_seconds;
         if (next != coarse)
             moved = after;
         else if (before - moved > still)
@@ -75,7 +81,7 @@ int main(int argc, char **argv)
             off = fine < before ? fine - before : fine > after ? fine - after : 0;
         }
     }
-    printf("longest %lld still %lld off %lld back %lld coarse-back %lld\n", longest, still, off, back,
-           coarse_back);
+    printf("longest %lld still %lld time-still %lld off %lld back %lld coarse-back %lld\n", longest, still,
+           time_still, off, back, coarse_back);
     return 0;
 }

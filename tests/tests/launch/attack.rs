@@ -8,9 +8,6 @@ pub(crate) fn no_way_to_change_the_page_or_to_get_into_a_process_that_can() {
     let attack = guest("launch_attack", "");
     let output = Command::new(&attack).output(ordinary_user()).unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    if output.outcome.status != Status::Exited(0) && ordinary_user().is_none() {
-        assert!(!nix::unistd::geteuid().is_root(), "root is not kept out");
-    }
     assert_eq!(output.outcome.status, Status::Exited(0), "{said}");
     // Four processes with some 130 attempts each, and the program's own mapping.
     let attempts: u32 = said.split_whitespace().next().unwrap().parse().unwrap();

@@ -12,6 +12,7 @@ use tests::processes::{Family, eventually, is_gone, kill_hard};
 struct Said {
     longest_ns: i64,
     still_ns: i64,
+    time_still_ns: i64,
     off_ns: i64,
     back_ns: i64,
     coarse_back_ns: i64,
@@ -28,6 +29,7 @@ impl Said {
         Self {
             longest_ns: after("longest"),
             still_ns: after("still"),
+            time_still_ns: after("time-still"),
             off_ns: after("off"),
             back_ns: after("back"),
             coarse_back_ns: after("coarse-back"),
@@ -108,17 +110,23 @@ fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Family)) -> (Fam
 }
 
 pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
-    let (mut keeper, mut tracer) = (0, 0);
-    let (_, said) = without_a_command("command", 1_500, |family| {
+    let (mut keeper, mut tracer, mut next) = (0, 0, None);
+    let (_, said) = without_a_command("command", 3_500, |family| {
         keeper = family.keeper().unwrap();
+        eventually("there is a next keeper", || {
+            next = family.next_keeper();
+            next.is_some()
+        });
         tracer = family.tracer().unwrap();
         kill_hard(family.command);
         eventually("the command is gone", || is_gone(family.command));
         assert!(!is_gone(keeper) && !is_gone(tracer) && !is_gone(family.program));
     });
     assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
-    eventually("keeper and tracer end with the last program", || {
-        is_gone(keeper) && is_gone(tracer)
+    assert!(said.time_still_ns < 2 * SECOND_NS, "{said:?}");
+    assert_never_back(&said);
+    eventually("keepers and tracer end with the last program", || {
+        is_gone(keeper) && is_gone(tracer) && is_gone(next.unwrap())
     });
 }
 
