@@ -189,10 +189,16 @@ impl Supervisor<'_> {
                 let text = why_not_precise(&text, &self.arrangement.orders);
                 (self.remark)(Remark::Warning(text));
             }
-            Ok(Some(Letter::Failed(text))) => (self.remark)(Remark::Warning(format!(
-                "the keeper of the page ended: {text}; precise clocks go on without corrections, \
-                 coarse ones stand still"
-            ))),
+            Ok(Some(Letter::Failed(text))) => {
+                let then = if self.arrangement.next.is_some() {
+                    "another one takes over"
+                } else {
+                    "precise clocks go on without corrections, coarse ones stand still"
+                };
+                (self.remark)(Remark::Warning(format!(
+                    "the keeper of the page ended: {text}; {then}"
+                )));
+            }
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => self.keeper_heard = false,
         }
