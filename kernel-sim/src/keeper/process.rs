@@ -121,12 +121,7 @@ impl Keeper {
     /// began anew would let MONOTONIC step back by what the two lines differ.
     fn shown_clocks(&self, host: HostClocks) -> Option<Clocks> {
         let page = self.memory.page();
-        (0..LOOKS_AT_A_PAGE).find_map(|look| {
-            if look > 0 {
-                std::thread::sleep(BETWEEN_LOOKS_AT_A_PAGE);
-            }
-            Clocks::continued(host, page, self.shift, self.hz)
-        })
+        repeated(|| Clocks::continued(host, page, self.shift, self.hz))
     }
 
     fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
@@ -169,6 +164,16 @@ impl Keeper {
 
 fn lease(error: Errno) -> KeeperError {
     KeeperError::Lease(error.into())
+}
+
+/// A look at a page, until it succeeds or was tried often enough.
+fn repeated<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    (0..LOOKS_AT_A_PAGE).find_map(|number| {
+        if number > 0 {
+            std::thread::sleep(BETWEEN_LOOKS_AT_A_PAGE);
+        }
+        look()
+    })
 }
 
 fn first_clocks(host: HostClocks, shift: Shift, hz: u32) -> Result<Clocks, KeeperError> {
@@ -285,6 +290,39 @@ mod tests {
             assert!([0, 1, 4, 5, 6, 7, 11].iter().all(|&id| served(page, id)));
             assert_eq!(page.features(), Features::GETCPU_RDPID, "what was verified stays");
         });
+    }
+
+    #[test]
+    fn a_keeper_that_takes_over_keeps_the_lines_that_readers_have_seen() {
+        let host = HostClocks::new().unwrap();
+        // Two microseconds ahead of the host: readers have seen it, so nothing may be less.
+        let leaves = |memory: &mut PageMemory| {
+            let clocks = first_clocks(host, Shift::default(), 250).unwrap();
+            let mut values = clocks.values(&clocks.bend());
+            let seen = values.instants[1].as_mut().unwrap();
+            seen.nanos += 2_000 << values.steered.shift;
+            memory.writer().format(Features::empty(), 4096);
+            memory.writer().publish(&values.validate().unwrap());
+        };
+        keep(leaves, 250, |page| {
+            let monotonic = ClockId::MONOTONIC.slot().unwrap();
+            let host_before = host.nanos(libc::CLOCK_MONOTONIC);
+            let shown = page.precise(monotonic, |_| Some(host.counter())).unwrap().time().unwrap();
+            let shown = i128::from(shown.secs) * 1_000_000_000 + i128::from(shown.nanos);
+            assert!(shown > host_before + 1_900, "{} ns ahead", shown - host_before);
+        });
+    }
+
+    #[test]
+    fn a_look_that_was_interrupted_is_repeated_and_not_for_ever() {
+        let looks = std::cell::Cell::new(0);
+        let look = |good: u32| {
+            looks.set(looks.get() + 1);
+            (looks.get() == good).then_some(good)
+        };
+        assert_eq!(repeated(|| look(3)), Some(3));
+        looks.set(0);
+        assert_eq!((repeated(|| look(u32::MAX)), looks.get()), (None, LOOKS_AT_A_PAGE));
     }
 
     #[test]
