@@ -246,6 +246,22 @@ fn shown_line(page: &datapage::Page, mode: ClockMode, clock: ClockId, now: u64) 
     Some(Line { cycle: now, at, mult: read.mult, shift: read.shift })
 }
 
+/// Whether a page shows clocks that are not made from the counter; not of one that was left in the
+/// middle of an update, which shows none.
+#[must_use]
+pub(crate) fn is_without_counter(page: &datapage::Page) -> bool {
+    let found = Cell::new(None);
+    let slot = ClockId::MONOTONIC.slot();
+    // Without a counter nothing is read, but for the mode.
+    let _ = slot.and_then(|slot| {
+        page.precise(slot, |mode| {
+            found.set(Some(mode));
+            None
+        })
+    });
+    matches!(found.get(), Some(ClockMode::NONE | ClockMode::MEMORY))
+}
+
 /// TAI - REALTIME: whole seconds by definition, so one measurement is exact.
 fn tai_difference(host: &HostClocks) -> Option<i128> {
     let bounds = host.difference(libc::CLOCK_TAI, libc::CLOCK_REALTIME, ROUNDS_CHECK)?;

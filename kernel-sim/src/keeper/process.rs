@@ -8,7 +8,8 @@ use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_
 
 use crate::host::{HostClocks, NoCounter, counter_is_in_use, getcpu_features};
 use crate::keeper::clocks::{
-    Clocks, FirstLook, Shift, tick_nanos, values_by_tick, values_without_counter,
+    Clocks, FirstLook, Shift, is_without_counter, tick_nanos, values_by_tick,
+    values_without_counter,
 };
 use crate::keeper::memory::PageMemory;
 
@@ -70,12 +71,21 @@ const BETWEEN_LOOKS_AT_A_PAGE: Duration = Duration::from_millis(1);
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
     ///
-    /// `tell` is called when the page can be used, and when it changes its ways. A page that a keeper before this one left
-    /// behind, perhaps in the middle of an update, is taken over.
+    /// `tell` is called when the page can be used, and when it changes its ways. A page that a
+    /// keeper before this one left behind, perhaps in the middle of an update, is taken over.
     ///
     /// # Errors
     /// Why the page cannot be kept.
-    pub fn run(mut self, tell: &mut dyn FnMut(News)) -> Result<(), KeeperError> {
+    pub fn run(self, tell: &mut dyn FnMut(News)) -> Result<(), KeeperError> {
+        self.run_while(&counter_is_in_use, tell)
+    }
+
+    /// [`run`](Self::run), where `in_use` says whether the host keeps time with the counter.
+    fn run_while(
+        mut self,
+        in_use: &dyn Fn() -> Result<(), NoCounter>,
+        tell: &mut dyn FnMut(News),
+    ) -> Result<(), KeeperError> {
         let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
         let inherited = self.memory.page().header().is_ok();
         if !inherited {
@@ -83,6 +93,12 @@ impl Keeper {
             let slot_bytes = self.memory.image().slot_bytes;
             self.memory.writer().format(features, slot_bytes);
         }
+        // A counter that was lost stays lost: readers who left it must not come back to it.
+        if inherited && is_without_counter(self.memory.page()) {
+            self.counter = false;
+        }
+        let lost = if self.counter { in_use().err() } else { None };
+        self.counter &= lost.is_none();
         let mut clocks = None;
         if self.counter {
             let shown = if inherited { self.shown_clocks(host) } else { None };
@@ -93,8 +109,11 @@ impl Keeper {
         }
         self.publish(&host, clocks.as_mut());
         tell(News::Ready);
+        if let Some(why) = lost {
+            tell(News::CounterLost(why));
+        }
         let mut ticks = Ticks::new(self.hz);
-        let mut looks = Looks { next: now() };
+        let mut looks = Looks { next: now() + BETWEEN_COUNTER_LOOKS };
         loop {
             let tick = ticks.wait();
             if self.memory.is_alone().map_err(lease)? {
@@ -105,7 +124,7 @@ impl Keeper {
             }
             if clocks.is_some()
                 && looks.is_due()
-                && let Err(why) = counter_is_in_use()
+                && let Err(why) = in_use()
             {
                 clocks = None;
                 tell(News::CounterLost(why));
@@ -253,6 +272,22 @@ mod tests {
     /// Runs a keeper on a page that was left as `before` leaves it, until it has called `ready`
     /// with the page as a program sees it.
     fn keep(before: impl FnOnce(&mut PageMemory), hz: u32, mut ready: impl FnMut(&Page)) {
+        keep_while(before, Shift::default(), hz, &|| Ok(()), |news, page| {
+            assert_eq!(news, &News::Ready);
+            ready(page);
+            true
+        });
+    }
+
+    /// The same, until `hear` is true of what the keeper says, on a host where `in_use` tells
+    /// whether the counter is in use.
+    fn keep_while(
+        before: impl FnOnce(&mut PageMemory),
+        shift: Shift,
+        hz: u32,
+        in_use: &dyn Fn() -> Result<(), NoCounter>,
+        mut hear: impl FnMut(&News, &'static Page) -> bool,
+    ) {
         let (mut memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
         before(&mut memory);
         let slot = NonZeroUsize::new(4096).unwrap();
@@ -261,16 +296,21 @@ mod tests {
             unsafe { mmap(None, slot, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &readable, 0) };
         let mapped = mapped.unwrap();
         drop(readable);
-        // SAFETY: mapped until the keeper is ready, and used no longer.
+        // SAFETY: mapped until all is heard, and used no longer.
         let page = unsafe { Page::at(mapped.as_ptr().cast_const().cast()) };
-        let keeper = Keeper { memory, hz, shift: Shift::default(), counter: true };
+        let keeper = Keeper { memory, hz, shift, counter: true };
         let mut tell = |news| {
-            assert_eq!(news, News::Ready);
-            ready(page);
-            // SAFETY: the mapping from above. Nobody has the page any more, so the keeper ends.
-            unsafe { munmap(mapped, 4096) }.unwrap();
+            if hear(&news, page) {
+                leave(page);
+            }
         };
-        keeper.run(&mut tell).unwrap();
+        keeper.run_while(in_use, &mut tell).unwrap();
+    }
+
+    /// Nobody has the page any more, so its keeper ends.
+    fn leave(page: &'static Page) {
+        // SAFETY: the mapping of `keep_while`, whose page is used no longer.
+        unsafe { munmap(std::ptr::NonNull::from(page).cast(), 4096) }.unwrap();
     }
 
     fn served(page: &Page, id: i32) -> bool {
@@ -318,6 +358,79 @@ mod tests {
             let step = told(page) - told(before);
             assert!((0..100).contains(&step), "MONOTONIC steps by {step} ns");
         });
+    }
+
+    fn lost() -> Result<(), NoCounter> {
+        Err(NoCounter::Clocksource { found: "hpet".to_owned() })
+    }
+
+    #[test]
+    fn a_counter_that_was_lost_is_not_published_again_by_the_next_keeper() {
+        let host = HostClocks::new().unwrap();
+        for shift in [Shift::default(), Shift(-3_600_000_000_000)] {
+            let values = if shift == Shift::default() {
+                values_without_counter(&host, 250)
+            } else {
+                values_by_tick(&host, shift, 250)
+            };
+            let leaves = |memory: &mut PageMemory| {
+                memory.writer().format(Features::empty(), 4096);
+                memory.writer().publish(&values.validate().unwrap());
+            };
+            let mut ready = false;
+            // Also where the host took the counter back.
+            keep_while(leaves, shift, 250, &|| Ok(()), |news, page| {
+                assert_eq!(news, &News::Ready, "the keeper before has said it");
+                assert!(is_without_counter(page) && served(page, 6), "{shift:?}");
+                ready = true;
+                true
+            });
+            assert!(ready);
+        }
+    }
+
+    #[test]
+    fn a_counter_that_is_lost_when_the_keeper_begins_is_never_published() {
+        let dies = |memory: &mut PageMemory| {
+            memory.writer().format(Features::empty(), 4096);
+            memory.leave_odd();
+        };
+        let mut heard = Vec::new();
+        keep_while(dies, Shift::default(), 250, &lost, |news, page| {
+            heard.push(news.clone());
+            assert!(is_without_counter(page));
+            news != &News::Ready
+        });
+        assert_eq!(heard, [News::Ready, News::CounterLost(lost().unwrap_err())]);
+    }
+
+    #[test]
+    fn a_counter_that_is_lost_while_the_keeper_works_is_dropped_and_said_once() {
+        let looks = std::cell::Cell::new(0);
+        let in_use = || {
+            looks.set(looks.get() + 1);
+            if looks.get() > 1 { lost() } else { Ok(()) }
+        };
+        let (mut heard, mut dropped) = (Vec::new(), None);
+        keep_while(|_| {}, Shift::default(), 250, &in_use, |news, page| {
+            heard.push(news.clone());
+            assert!(!is_without_counter(page), "dropped before it was lost, or not yet");
+            if news != &News::Ready {
+                dropped = Some(std::thread::spawn(move || {
+                    let mut tries = 0..10_000;
+                    let seen = tries.any(|_| {
+                        std::thread::sleep(Duration::from_millis(1));
+                        is_without_counter(page)
+                    });
+                    leave(page);
+                    seen
+                }));
+            }
+            false
+        });
+        assert!(dropped.unwrap().join().unwrap(), "the page still has the counter");
+        assert_eq!(heard, [News::Ready, News::CounterLost(lost().unwrap_err())]);
+        assert_eq!(looks.get(), 2);
     }
 
     #[test]
