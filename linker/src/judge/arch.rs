@@ -58,6 +58,9 @@ const RISCV64: &[(&str, &str)] = &[
 ];
 
 impl Arch {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::X86_64, Self::Aarch64, Self::Riscv64, Self::Arm, Self::I386];
+
     /// The architecture of an ELF machine and word size.
     #[must_use]
     pub fn of(machine: u16, is_64: bool) -> Option<Self> {
@@ -94,8 +97,8 @@ impl Arch {
 
     /// What every image of this architecture has to export: name and version.
     ///
-    /// Names that Linux added later (`__vdso_getcpu` and `__vdso_clock_getres_time64` on i386) are
-    /// not demanded: each consumer of those asks first.
+    /// Names that Linux added later are not demanded: each consumer of those asks first. See
+    /// [`late_functions`](Self::late_functions).
     #[must_use]
     pub fn functions(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -107,14 +110,26 @@ impl Arch {
         }
     }
 
-    /// What Linux's image of some version exports besides [`functions`](Self::functions).
+    /// What Linux's image got later for the calls that [`functions`](Self::functions) has, under
+    /// their version: without them a consumer makes a system call.
     #[must_use]
-    pub fn later_functions(self) -> &'static [&'static str] {
+    pub fn late_functions(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::I386 => {
+                &[("__vdso_getcpu", "LINUX_2.6"), ("__vdso_clock_getres_time64", "LINUX_2.6")]
+            }
+            Self::Arm => &[("__vdso_clock_getres_time64", "LINUX_2.6")],
+            Self::X86_64 | Self::Aarch64 | Self::Riscv64 => &[],
+        }
+    }
+
+    /// What else Linux's image of some version exports: calls that read no clock.
+    #[must_use]
+    pub fn other_functions(self) -> &'static [&'static str] {
         match self {
             Self::X86_64 => &["__vdso_getrandom", "__vdso_sgx_enter_enclave"],
-            Self::I386 => &["__vdso_getcpu", "__vdso_clock_getres_time64"],
+            Self::I386 | Self::Arm => &[],
             Self::Aarch64 => &["__kernel_getrandom"],
-            Self::Arm => &["__vdso_clock_getres_time64"],
             Self::Riscv64 => &["__vdso_flush_icache", "__vdso_riscv_hwprobe", "__vdso_getrandom"],
         }
     }

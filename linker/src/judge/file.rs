@@ -53,6 +53,7 @@ pub struct Header {
     pub os_abi: u8,
     pub abi_version: u8,
     pub ident_version: u8,
+    pub ident_padding: [u8; 7],
     pub kind: u16,
     pub version: u32,
     pub entry: u64,
@@ -161,12 +162,15 @@ impl<'a> ImageFile<'a> {
             .map_err(|()| Unreadable::Short { found: bytes.len(), wanted: size_of::<E>() })?;
         let machine = elf.e_machine(endian);
         let is_64 = elf.is_class_64();
+        let order = if endian == Endianness::Little { "little" } else { "big" };
         let arch = Arch::of(machine, is_64)
-            .ok_or(Unreadable::Machine { machine, bits: if is_64 { 64 } else { 32 } })?;
+            .filter(|arch| order == "little" || matches!(arch, Arch::Aarch64 | Arch::Arm))
+            .ok_or(Unreadable::Machine { machine, bits: if is_64 { 64 } else { 32 }, order })?;
         let header = Header {
             os_abi: elf.e_ident().os_abi,
             abi_version: elf.e_ident().abi_version,
             ident_version: elf.e_ident().version,
+            ident_padding: elf.e_ident().padding,
             kind: elf.e_type(endian),
             version: elf.e_version(endian),
             entry: elf.e_entry(endian).into(),

@@ -39,13 +39,16 @@ pub enum Unreadable {
     },
     /// A machine whose vDSO has no rules here.
     #[error(
-        "machine {machine} with {bits}-bit words; known are x86_64, i386, aarch64, arm and riscv64"
+        "machine {machine} with {bits}-bit {order}-endian words; known are x86_64, i386, riscv64, \
+         aarch64 and arm, the last two in either order"
     )]
     Machine {
         /// `e_machine`.
         machine: u16,
         /// Bits of a word.
         bits: u32,
+        /// The order of its bytes: `little` or `big`.
+        order: &'static str,
     },
     /// A table's entries have another size than the format's.
     #[error("{what} are {found} bytes each, and the format has {wanted}")]

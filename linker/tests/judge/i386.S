@@ -3,6 +3,7 @@
  * nothing; the rules look at the file alone.
  *
  * LATE_FRAME: the frame begins at the trampoline. PLAIN_FRAME: it is not marked as a signal frame.
+ * NO_LATE_NAMES: as in Linux's older images. LATE_VERSION: one of them under another version.
  */
     .text
 
@@ -24,6 +25,15 @@
     function __vdso_clock_getres
     function __vdso_gettimeofday
     function __vdso_time
+#ifndef NO_LATE_NAMES
+    function __vdso_getcpu
+#ifdef LATE_VERSION
+    function time64_resolution
+    .symver time64_resolution, __vdso_clock_getres_time64@@LINUX_2.5, remove
+#else
+    function __vdso_clock_getres_time64
+#endif
+#endif
     function __kernel_vsyscall
 
     .macro trampoline name

@@ -46,7 +46,8 @@ fn a_good_image_passes_and_each_bad_one_is_refused() {
     };
     assert_eq!(outcome(&good, "entry-point"), Outcome::Holds);
     assert_eq!(outcome(&good, "signal-frames"), Outcome::Holds);
-    for rule in ["names", "symbol-versions", "soname", "system-call", "unwind-tables"] {
+    for rule in ["names", "symbol-versions", "soname", "system-call", "unwind-tables", "late-names"]
+    {
         assert_eq!(outcome(&good, rule), Outcome::Holds, "{rule}");
     }
     // An ordinary link is not an image: it has more than one segment.
@@ -59,4 +60,6 @@ fn a_good_image_passes_and_each_bad_one_is_refused() {
     refuses("entry", "-DOTHER_ENTRY", "entry-point");
     refuses("late", "-DLATE_FRAME", "signal-frames");
     refuses("plain", "-DPLAIN_FRAME", "signal-frames");
+    refuses("early", "-DNO_LATE_NAMES", "late-names");
+    refuses("version", "-DLATE_VERSION", "late-names");
 }

@@ -3,6 +3,7 @@
 //! Bad images are made from ours, a few bytes changed: each rule has at least one that it refuses.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod documented;
 mod hostile;
 mod i386;
 mod nothing;

@@ -3,8 +3,8 @@
 use linker::judge::{Outcome, RULES};
 use object::elf;
 
-use super::outcome;
 use super::patch::{Patch, field::*};
+use super::{outcome, verdict};
 
 /// A rule, what is wrong with the image, and the change that makes it so.
 type Case = (&'static str, &'static str, fn(&mut Patch));
@@ -16,6 +16,7 @@ const CASES: &[Case] = &[
     ("elf-header", "a header of another size", |p| p.u16(E_EHSIZE, 63)),
     ("os-abi", "Linux's OS ABI", |p| p.put(E_OS_ABI, [elf::ELFOSABI_LINUX])),
     ("os-abi", "an ABI version", |p| p.put(E_ABI_VERSION, [1])),
+    ("os-abi", "something in the last byte of e_ident", |p| p.put(15, [1])),
     ("one-load-segment", "a second PT_LOAD", |p| {
         let note = p.segment(elf::PT_NOTE);
         p.u32(note + P_TYPE, elf::PT_LOAD);
@@ -329,7 +330,35 @@ const CASES: &[Case] = &[
 ];
 
 /// Rules for another architecture, whose bad images are made in `i386.rs`.
-const ELSEWHERE: [&str; 2] = ["entry-point", "signal-frames"];
+const ELSEWHERE: [&str; 3] = ["entry-point", "late-names", "signal-frames"];
+
+/// Where even the mildest bad image breaks more than its rule: what else, and why.
+const ALSO: &[(&str, &[&str], &str)] = &[
+    ("one-load-segment", &["build-id"], "the second one was the notes"),
+    ("no-loader-segments", &["build-id"], "it was the notes"),
+    ("one-dynamic-segment", &["build-id"], "the second one was the notes"),
+    (
+        "load-segment-origin",
+        &["offsets-are-addresses", "first-string-table", "dynsym-section", "symbol-values"],
+        "all of these relate addresses to the segment's",
+    ),
+    (
+        "section-headers",
+        &["first-string-table", "dynsym-section", "unwind-tables", "unwind-every-path"],
+        "sections are found by their names",
+    ),
+    ("sections-visible", &["two-pages"], "what lies behind two pages makes the file longer"),
+    ("names", &["aliases", "symbol-versions"], "a name that is missing has neither"),
+    ("symbol-values", &["names"], "an absolute symbol is no function of that name"),
+    (
+        "function-alignment",
+        &["aliases", "function-size", "function-room", "unwind-tables"],
+        "the symbol moved, and its code did not",
+    ),
+    ("function-size", &["aliases"], "the alias kept the size"),
+    ("function-room", &["aliases", "function-size"], "the symbol moved into another function"),
+    ("no-system-call", &["unwind-every-path"], "it stands where padding was"),
+];
 
 #[test]
 fn each_bad_image_is_refused_by_its_rule() {
@@ -343,6 +372,26 @@ fn each_bad_image_is_refused_by_its_rule() {
         }
     }
     assert!(failures.is_empty(), "not refused:\n{}", failures.join("\n"));
+}
+
+#[test]
+fn each_rule_has_a_bad_image_that_no_other_rule_refuses() {
+    for rule in RULES.iter().filter(|rule| !ELSEWHERE.contains(&rule.name)) {
+        let refused_by = |change: &fn(&mut Patch)| {
+            let mut patch = Patch::of(&linker::SYSCALL);
+            change(&mut patch);
+            let verdict = verdict(&patch.bytes);
+            verdict.broken().map(|(rule, _)| rule.name).collect::<Vec<_>>()
+        };
+        let cases = CASES.iter().filter(|(name, ..)| *name == rule.name);
+        let mildest = cases.map(|(.., change)| refused_by(change)).min_by_key(Vec::len);
+        let mildest = mildest.unwrap_or_default();
+        let others: Vec<_> = mildest.into_iter().filter(|name| *name != rule.name).collect();
+        let also = ALSO.iter().find(|(name, ..)| *name == rule.name);
+        let expected = also.map_or(&[][..], |(_, others, _)| others);
+        let both = |name: &&str| others.contains(name) == expected.contains(name);
+        assert!(RULES.iter().all(|rule| both(&rule.name)), "{}: {others:?}", rule.name);
+    }
 }
 
 #[test]

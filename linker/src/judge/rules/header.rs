@@ -40,12 +40,15 @@ pub(crate) const OS_ABI: Rule = Rule {
     name: "os-abi",
     level: Level::Must,
     scope: Scope::Every,
-    demand: "ELFOSABI_NONE, ABI version 0",
-    consumers: "Shadow, CRIU 3.17, rustix",
+    demand: "ELFOSABI_NONE, ABI version 0, zeros in the rest of e_ident",
+    consumers: "Shadow, CRIU 3.17 (compares e_ident byte by byte), rustix",
     check: |file| {
         let found = (file.header.os_abi, file.header.abi_version);
         if found != (elf::ELFOSABI_NONE, 0) {
             broken!("EI_OSABI is {} and EI_ABIVERSION is {}, both have to be 0", found.0, found.1);
+        }
+        if file.header.ident_padding != [0; 7] {
+            broken!("e_ident ends with {:x?}, which have to be 0", file.header.ident_padding);
         }
         Ok(())
     },

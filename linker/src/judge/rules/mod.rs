@@ -8,6 +8,7 @@ mod functions;
 mod hashes;
 mod header;
 mod notes;
+mod padding;
 mod sections;
 mod segments;
 mod size;
@@ -76,6 +77,26 @@ pub enum Scope {
 const ENOSYS: u32 = 1;
 
 impl Scope {
+    /// The architectures that the rule holds for.
+    pub fn architectures(self) -> impl Iterator<Item = Arch> {
+        Arch::ALL.into_iter().filter(move |arch| match self {
+            Self::On(archs) => archs.contains(arch),
+            Self::NotOn(archs) => !archs.contains(arch),
+            _ => true,
+        })
+    }
+
+    /// The images of these architectures that it holds for, by the policy that their note states.
+    #[must_use]
+    pub fn policies(self) -> &'static str {
+        match self {
+            Self::Every | Self::On(_) | Self::NotOn(_) => "all",
+            Self::Ours => "syscall, enosys (images with a uVDSO note)",
+            Self::EntersKernel => "all but enosys",
+            Self::NeverEntersKernel => "enosys",
+        }
+    }
+
     /// Why `file` is outside the scope, if it is.
     pub(crate) fn excludes(self, file: &ImageFile<'_>) -> Option<String> {
         let arch = file.arch;
@@ -148,6 +169,7 @@ pub static RULES: &[Rule] = &[
     sections::NO_DATA,
     sections::NO_ALTERNATIVES,
     symbols::NAMES,
+    symbols::LATE_NAMES,
     symbols::ALIASES,
     symbols::SYMBOL_TYPES,
     symbols::SYMBOL_BINDING,

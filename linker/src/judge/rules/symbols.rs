@@ -22,6 +22,29 @@ pub(crate) const NAMES: Rule = Rule {
     },
 };
 
+pub(crate) const LATE_NAMES: Rule = Rule {
+    name: "late-names",
+    level: Level::Should,
+    scope: Scope::On(&[Arch::Arm, Arch::I386]),
+    demand: "the names that Linux's image got later, clock_getres_time64 and i386's getcpu, under \
+             the architecture's version",
+    consumers: "32-bit libcs, whose call is a system call without the name",
+    check: |file| {
+        for (name, wanted) in file.arch.late_functions() {
+            let mut symbols = file.tables.symbols.iter();
+            let Some(symbol) = symbols.find(|s| s.name == *name && s.is_code()) else {
+                broken!("there is no {name}");
+            };
+            match file.tables.definition(symbol) {
+                Some(found) if found.name == *wanted => {}
+                Some(found) => broken!("{name} has version {}, wanted {wanted}", found.name),
+                None => broken!("{name} has no version, wanted {wanted}"),
+            }
+        }
+        Ok(())
+    },
+};
+
 pub(crate) const ALIASES: Rule = Rule {
     name: "aliases",
     level: Level::Should,

@@ -8,7 +8,7 @@ use gimli::{
 };
 use object::{Endianness, elf};
 
-use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken};
+use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken, padding};
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type Fde<'a> = gimli::FrameDescriptionEntry<Reader<'a>>;
@@ -52,14 +52,23 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
     },
 };
 
-/// Linux's own image breaks it: the ChaCha20 rounds behind `getrandom` have no entry.
+/// Linux's own image breaks it on x86: the ChaCha20 rounds behind `getrandom` have no entry.
 pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
     name: "unwind-every-path",
     level: Level::Must,
-    scope: Scope::On(&[Arch::X86_64, Arch::I386]),
-    demand: "what no unwind entry covers is padding, so code that is not exported has rows too",
+    scope: Scope::NotOn(&[Arch::Arm]),
+    demand: "what no unwind entry covers is padding, so code that is not exported has rows too \
+             (aarch64's signal trampoline is recognised by its code)",
     consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
-    check: |file| only_padding_between(file, &ranges(file)?),
+    check: |file| {
+        let mut covered = ranges(file)?;
+        if file.arch == Arch::Aarch64 {
+            let trampolines = file.tables.symbols.iter().filter(|s| s.name.ends_with("sigreturn"));
+            covered.extend(trampolines.map(|s| s.value..s.value.saturating_add(s.size)));
+            covered.sort_by_key(|range| range.start);
+        }
+        only_padding_between(file, &covered)
+    },
 };
 
 pub(crate) const SIGNAL_FRAMES: Rule = Rule {
@@ -256,33 +265,11 @@ fn only_padding_between(file: &ImageFile<'_>, covered: &[Range<u64>]) -> Result<
         let gap = at.saturating_sub(text.address)..next.start.min(end).saturating_sub(text.address);
         let gap = usize::try_from(gap.start).ok().zip(usize::try_from(gap.end).ok());
         let gap = gap.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default();
-        let padding = padding_bytes(gap);
+        let padding = padding::bytes(file.arch, gap);
         if padding != gap.len() {
             broken!("code at {:#x} is covered by no entry", at + padding as u64);
         }
         at = at.max(next.end);
     }
     Ok(())
-}
-
-/// How many bytes from the start on are what assemblers and linkers fill x86 text with: breakpoints,
-/// zeros, and no-operations of one to fifteen bytes.
-fn padding_bytes(gap: &[u8]) -> usize {
-    let mut rest = gap;
-    loop {
-        rest = match rest {
-            [0xcc | 0x90 | 0x00 | 0x66 | 0x2e, rest @ ..] => rest,
-            // `nop` with an operand: the operand's address takes up to five more bytes.
-            [0x0f, 0x1f, operand, rest @ ..] => {
-                let scaled = usize::from(operand & 7 == 4 && operand >> 6 != 3);
-                let displacement = match operand >> 6 {
-                    1 => 1,
-                    2 => 4,
-                    _ => 0,
-                };
-                rest.get(scaled + displacement..).unwrap_or_default()
-            }
-            _ => return gap.len() - rest.len(),
-        };
-    }
 }

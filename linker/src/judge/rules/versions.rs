@@ -96,8 +96,9 @@ pub(crate) const EXTENSION_VERSIONS: Rule = Rule {
         }
         let arch = file.arch;
         let is_known = |name: &str| {
-            let full = arch.functions().iter().map(|(known, _)| *known);
-            let mut known = full.chain(arch.later_functions().iter().copied());
+            let full =
+                arch.functions().iter().chain(arch.late_functions()).map(|(known, _)| *known);
+            let mut known = full.chain(arch.other_functions().iter().copied());
             known.any(|known| {
                 known == name || (arch.has_aliases() && known.strip_prefix("__vdso_") == Some(name))
             })
