@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use kernel_sim::functions::host_image;
 use linker::judge::{Finding, ImageFile, Level, Outcome, judge};
 
 use super::own::Choice;
-use super::{read, unreadable};
+use super::read;
 
 /// Options of `image check`.
 #[derive(Debug, clap::Args)]
@@ -17,6 +18,9 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     #[command(flatten)]
     choice: Choice,
+    /// Judge the image that this machine's kernel mapped into this process.
+    #[arg(long, conflicts_with_all = ["file", "policy", "target", "slots", "drive"])]
+    host: bool,
     /// Then map it and call every function with every id, null or not, in every mode.
     ///
     /// This runs the image's code, in a process of its own, as you. Only x86_64 images with a uVDSO
@@ -28,22 +32,17 @@ pub(crate) struct Arguments {
     driven: bool,
 }
 
-/// Prints a line for each rule.
+/// Prints a line for each rule; an error is what keeps the image from being judged.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.driven {
         return super::drive::here();
     }
     let (name, bytes) = match &arguments.file {
-        Some(file) => match read(file) {
-            Ok(bytes) => (file.display().to_string(), bytes),
-            Err(error) => return Ok(unreadable(&error)),
-        },
+        Some(file) => (file.display().to_string(), read(file)?),
+        None if arguments.host => ("the host's image".to_owned(), of_host()?),
         None => arguments.choice.read()?,
     };
-    let file = match ImageFile::read(&bytes).with_context(|| format!("{name} is no image")) {
-        Ok(file) => file,
-        Err(error) => return Ok(unreadable(&error)),
-    };
+    let file = ImageFile::read(&bytes).with_context(|| format!("{name} is no image"))?;
     let verdict = judge(&file);
     for finding in &verdict.findings {
         print_finding(finding);
@@ -64,6 +63,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return super::drive::run(&name, &file);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_host() -> anyhow::Result<Vec<u8>> {
+    let image = host_image().context(
+        "this machine's kernel maps no vDSO into its processes (vdso=0, or an emulator)",
+    )?;
+    Ok(image.to_vec())
 }
 
 fn print_finding(finding: &Finding) {

@@ -12,8 +12,6 @@ use kernel_sim::drive::{Event, drive};
 use linker::Image;
 use linker::judge::{Arch, ImageFile};
 
-use super::unreadable;
-
 /// The most differences that are shown.
 const SHOWN: usize = 20;
 
@@ -23,10 +21,10 @@ const SECONDS: u32 = 60;
 /// Drives `file` in a child and prints what it finds.
 pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> {
     if file.own_note().is_none() || file.arch != Arch::X86_64 {
-        return Ok(unreadable(&anyhow::anyhow!(
+        bail!(
             "{name} cannot be driven: only an x86_64 image with a uVDSO note says how its page is \
              laid out"
-        )));
+        );
     }
     let mut child = Command::new(std::env::current_exe().context("finding this program")?)
         .args(["image", "check", "--driven"])

@@ -31,7 +31,8 @@ enum Command {
     Show(show::Arguments),
     /// Judge a vDSO image by what its consumers demand.
     ///
-    /// Exit code 1: a consumer breaks on it. 2: it cannot be read as an image at all.
+    /// Exit code 1: a consumer breaks on it, or it was driven and gave a wrong answer. 2: it cannot
+    /// be read as an image at all, or not be driven. What breaks a "should" alone is accepted.
     Check(check::Arguments),
     /// Write an image in a form that another source tree can hold.
     Export(export::Arguments),
@@ -56,7 +57,7 @@ impl Policy {
     }
 }
 
-/// What cannot be read.
+/// What cannot be read or judged.
 const UNREADABLE: u8 = 2;
 
 /// Runs `image`.
@@ -64,7 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Build(arguments) => build::run(arguments),
         Command::Show(arguments) => show::run(arguments),
-        Command::Check(arguments) => check::run(arguments),
+        // 1 is for verdicts: whatever keeps it from one is 2.
+        Command::Check(arguments) => check::run(arguments).or_else(|error| Ok(unreadable(&error))),
         Command::Export(arguments) => export::run(arguments),
     }
 }
