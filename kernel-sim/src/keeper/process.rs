@@ -412,22 +412,28 @@ mod tests {
             if looks.get() > 1 { lost() } else { Ok(()) }
         };
         let (mut heard, mut dropped) = (Vec::new(), None);
-        keep_while(|_| {}, Shift::default(), 250, &in_use, |news, page| {
-            heard.push(news.clone());
-            assert!(!is_without_counter(page), "dropped before it was lost, or not yet");
-            if news != &News::Ready {
-                dropped = Some(std::thread::spawn(move || {
-                    let mut tries = 0..10_000;
-                    let seen = tries.any(|_| {
-                        std::thread::sleep(Duration::from_millis(1));
-                        is_without_counter(page)
-                    });
-                    leave(page);
-                    seen
-                }));
-            }
-            false
-        });
+        keep_while(
+            |_| {},
+            Shift::default(),
+            250,
+            &in_use,
+            |news, page| {
+                heard.push(news.clone());
+                assert!(!is_without_counter(page), "dropped before it was lost, or not yet");
+                if news != &News::Ready {
+                    dropped = Some(std::thread::spawn(move || {
+                        let mut tries = 0..10_000;
+                        let seen = tries.any(|_| {
+                            std::thread::sleep(Duration::from_millis(1));
+                            is_without_counter(page)
+                        });
+                        leave(page);
+                        seen
+                    }));
+                }
+                false
+            },
+        );
         assert!(dropped.unwrap().join().unwrap(), "the page still has the counter");
         assert_eq!(heard, [News::Ready, News::CounterLost(lost().unwrap_err())]);
         assert_eq!(looks.get(), 2);

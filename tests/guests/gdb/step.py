@@ -1,7 +1,7 @@
 """Steps through the functions of the image and asks for a backtrace at every instruction.
 
-gdb has attached to `unwind wait` before. What it finds is printed as lines of a word and a number,
-each lost backtrace as a line of its own.
+gdb has attached to `unwind wait` and read frames.py before. What it finds is printed as lines of a
+word and a number, each lost backtrace as a line of its own.
 """
 import gdb
 
@@ -19,25 +19,6 @@ FUNCTIONS = {
 LONGEST = 150
 
 
-def reaches_main():
-    try:
-        frame = gdb.newest_frame()
-        for _ in range(20):
-            if frame is None:
-                return False
-            if frame.name() == "main":
-                return True
-            frame = frame.older()
-    except gdb.error:
-        # Without a table it guesses, and may guess a frame at an address that nothing is mapped at.
-        pass
-    return False
-
-
-def number(expression):
-    return int(gdb.parse_and_eval(expression))
-
-
 def step_through(seen):
     """From a function's first instruction to its return; returns (good, lost) backtraces."""
     good = lost = 0
@@ -45,7 +26,7 @@ def step_through(seen):
     leaves = number("*(long *)$rsp")
     for _ in range(LONGEST):
         seen.add(number("(long)$pc"))
-        if reaches_main():
+        if reaches_main(leaves):
             good += 1
         else:
             lost += 1
@@ -58,8 +39,6 @@ def step_through(seen):
     return good, lost
 
 
-gdb.execute("set pagination off")
-gdb.execute("set confirm off")
 try:
     for function, calls in FUNCTIONS.items():
         seen = set()

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[path = "suite.rs"]
 mod suite;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[path = "ways.rs"]
+mod ways;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn main() -> ExitCode {

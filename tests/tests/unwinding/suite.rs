@@ -17,6 +17,8 @@ use tests::skip::{cannot_launch, missing, skip};
 use tests::workshop::Workshop;
 use xtask::tools::tool;
 
+use crate::ways::Ways;
+
 /// A state of the page that leads calls down another path.
 struct Path {
     name: &'static str,
@@ -53,6 +55,12 @@ pub(crate) fn main() -> ExitCode {
             Box::new(move |shop| stepped(shop, path, &linker::SYSCALL, Finds::Always))
         });
     }
+    add("gdb finds main from every instruction there is".to_owned(), &["gcc", "gdb"], {
+        Box::new(|shop| walked(shop, &linker::SYSCALL, Finds::Always))
+    });
+    add("gdb is lost at some of them with one row wrong".to_owned(), &["gcc", "gdb"], {
+        Box::new(|shop| walked(shop, &with_a_wrong_row(), Finds::NotAlways))
+    });
     add("a Go program that faults in the image says where".to_owned(), &["go", "gcc"], {
         Box::new(go_fault)
     });
@@ -118,6 +126,22 @@ fn without_unwind_table() -> Image {
     image
 }
 
+/// The image with one row that says the caller's frame is a word nearer than it is.
+fn with_a_wrong_row() -> Image {
+    const DW_CFA_DEF_CFA_OFFSET: u8 = 0x0e;
+    let (place, frames) = tests::code::section(&linker::SYSCALL, ".eh_frame");
+    let is_row = |pair: &[u8]| {
+        pair[0] == DW_CFA_DEF_CFA_OFFSET && pair[1] >= 24 && pair[1].is_multiple_of(8)
+    };
+    let at = frames.windows(2).position(is_row).expect("a function that saves registers");
+    let mut bytes = linker::SYSCALL.bytes.to_vec();
+    // What is loaded is where the file has it.
+    bytes[usize::try_from(place).expect("a small file") + at + 1] -= 8;
+    let mut image = linker::SYSCALL;
+    image.bytes = bytes.leak();
+    image
+}
+
 fn section_offset(bytes: &[u8], name: &[u8]) -> usize {
     use object::read::elf::SectionHeader as _;
     let header = elf::FileHeader64::<object::LittleEndian>::parse(bytes).expect("an ELF file");
@@ -166,10 +190,46 @@ fn go_fault(shop: &Workshop) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the guest and steps through it with gdb.
+/// Runs the guest and steps through its calls with gdb.
 fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<(), String> {
-    let program = guest(shop, &format!("step-{}-{finds:?}", path.name))?;
-    let told = shop.path(&format!("pid-{}-{finds:?}", path.name));
+    let name = format!("step-{}-{finds:?}", path.name);
+    judge(&debugged(shop, &name, path, image, &["gdb/frames.py", "gdb/step.py"])?, finds)
+}
+
+/// Runs the guest and goes every way through the image with gdb, whatever the page says.
+///
+/// That the stack at an instruction does not depend on the way to it, `unwind_table.rs` asserts.
+fn walked(shop: &Workshop, image: &Image, finds: Finds) -> Result<(), String> {
+    let ways = Ways::of(&linker::SYSCALL)?;
+    let text = ways.to_text(image)?;
+    std::fs::write(shop.path(WAYS), text).map_err(|error| format!("{WAYS}: {error}"))?;
+    let scripts = ["gdb/frames.py", "gdb/walk.py"];
+    let said = debugged(shop, "walk", &PATHS[0], image, &scripts)?;
+    let line = said.lines().find(|line| line.starts_with("instructions ")).unwrap_or_default();
+    let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [instructions, good, calls, forced] = numbers[..] else {
+        return Err(format!("gdb did not come to an end:\n{said}"));
+    };
+    if instructions != ways.count() || calls < 6 || forced == 0 {
+        return Err(format!("{} instructions there are: {line}", ways.count()));
+    }
+    println!("{line}");
+    finds.check(good, instructions, "gdb").map_err(|error| format!("{error}\n{said}"))
+}
+
+/// The file that tells `gdb/walk.py` the ways through the image.
+const WAYS: &str = "ways";
+
+/// Runs the guest under gdb with scripts, of which the last kills it; what they say.
+fn debugged(
+    shop: &Workshop,
+    name: &str,
+    path: &Path,
+    image: &Image,
+    scripts: &[&str],
+) -> Result<String, String> {
+    let program = guest(shop, name)?;
+    let told = shop.path(&format!("pid-{name}"));
     // A program that is traced has no room for a debugger.
     let command = command(&program, path, image).detach(true);
     let command = command.args(["wait", path.page]).arg(&told);
@@ -179,7 +239,7 @@ fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<
         std::thread::sleep(std::time::Duration::from_millis(20));
         let pid = std::fs::read_to_string(&told).unwrap_or_default();
         if pid.ends_with('\n') {
-            said = gdb(shop, pid.trim());
+            said = gdb(shop, pid.trim(), scripts);
             // The script kills the guest at its end; where gdb gave up before, it would wait for ever.
             if said.is_err() {
                 kill(pid.trim())?;
@@ -192,7 +252,7 @@ fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<
     if ended.outcome.status != Status::Signaled(libc::SIGKILL) {
         return Err(format!("the guest ended with {:?}\n{said}", ended.outcome.status));
     }
-    judge(&said, finds)
+    Ok(said)
 }
 
 fn kill(pid: &str) -> Result<(), String> {
@@ -201,15 +261,13 @@ fn kill(pid: &str) -> Result<(), String> {
         .map_err(|error| format!("killing the guest {pid}: {error}"))
 }
 
-fn gdb(shop: &Workshop, pid: &str) -> Result<String, String> {
-    let script = shop.script("gdb/step.py")?;
-    let gdb = tool("gdb").find().ok_or("no gdb")?;
-    let output = HostCommand::new(gdb)
-        .args(["-q", "-nx", "-batch", "-p", pid, "-x"])
-        .arg(script)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("gdb: {error}"))?;
+fn gdb(shop: &Workshop, pid: &str, scripts: &[&str]) -> Result<String, String> {
+    let mut command = HostCommand::new(tool("gdb").find().ok_or("no gdb")?);
+    command.args(["-q", "-nx", "-batch", "-p", pid]).env("UVDSO_WAYS", shop.path(WAYS));
+    for script in scripts {
+        command.arg("-x").arg(shop.script(script)?);
+    }
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("gdb: {error}"))?;
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
