@@ -1,11 +1,15 @@
-//! Which ratios are promised, and does this machine keep them.
+//! What is promised, and does this machine keep it.
 //!
 //! A row compares two loops. It fails only when the whole 95 % interval of the median ratio lies
 //! above the target; it passes when the interval lies below the target, or around it and is
 //! narrower than 2 %. Anything else says nothing: the row is measured again, up to three times, and
-//! then called inconclusive.
+//! then called inconclusive. The launcher's rows ([`launcher`]) are judged by the same rule, in
+//! milliseconds.
 
+pub mod launcher;
 pub mod rows;
+
+use std::convert::Infallible;
 
 use serde::Serialize;
 
@@ -78,36 +82,57 @@ impl<'m> Row<'m> {
     /// Measures the row, again if it has to be.
     #[must_use]
     pub fn run(&self, plan: &Plan) -> Outcome {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
+        let measured = settle(self.target, || {
             let measured = (self.measure)(plan);
             let ratio = measured.ratio(0, 1);
-            let verdict = judge(&ratio, self.target);
-            if verdict != Verdict::Inconclusive || attempts > REPEATS {
-                return Outcome {
-                    name: self.name.clone(),
-                    against: self.against.clone(),
-                    nanos: measured.spread(0),
-                    against_nanos: measured.spread(1),
-                    ratio,
-                    target: self.target,
-                    verdict,
-                    attempts,
-                };
-            }
+            Ok::<_, Infallible>((measured, ratio))
+        });
+        let Ok(Settled { measured, estimate: ratio, verdict, attempts }) = measured;
+        Outcome {
+            name: self.name.clone(),
+            against: self.against.clone(),
+            nanos: measured.spread(0),
+            against_nanos: measured.spread(1),
+            ratio,
+            target: self.target,
+            verdict,
+            attempts,
+        }
+    }
+}
+
+/// A measurement that was repeated until it said something, or often enough.
+struct Settled<T> {
+    measured: T,
+    estimate: Estimate,
+    verdict: Verdict,
+    attempts: u32,
+}
+
+/// Measures until the verdict is clear, [`REPEATS`] times more at most.
+fn settle<T, E>(
+    target: Option<f64>,
+    mut measure: impl FnMut() -> Result<(T, Estimate), E>,
+) -> Result<Settled<T>, E> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let (measured, estimate) = measure()?;
+        let verdict = judge(&estimate, target);
+        if verdict != Verdict::Inconclusive || attempts > REPEATS {
+            return Ok(Settled { measured, estimate, verdict, attempts });
         }
     }
 }
 
 /// The rule of this module.
-fn judge(ratio: &Estimate, target: Option<f64>) -> Verdict {
+fn judge(found: &Estimate, target: Option<f64>) -> Verdict {
     let Some(target) = target else {
         return Verdict::Reported;
     };
-    if ratio.low > target {
+    if found.low > target {
         Verdict::Fail
-    } else if ratio.high <= target || ratio.width() < PASS_WIDTH {
+    } else if found.high <= target || found.width() < PASS_WIDTH {
         Verdict::Pass
     } else {
         Verdict::Inconclusive

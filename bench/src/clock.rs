@@ -60,7 +60,17 @@ pub fn cpus() -> nix::Result<Vec<usize>> {
 /// # Errors
 /// What the kernel says.
 pub fn pin(cpu: usize) -> nix::Result<()> {
+    allow(&[cpu])
+}
+
+/// Lets the calling thread, and what it starts, run on `cpus`.
+///
+/// # Errors
+/// What the kernel says.
+pub fn allow(cpus: &[usize]) -> nix::Result<()> {
     let mut set = CpuSet::new();
-    set.set(cpu)?;
+    for &cpu in cpus {
+        set.set(cpu)?;
+    }
     sched_setaffinity(Pid::from_raw(0), &set)
 }

@@ -17,8 +17,9 @@
 //! | [`tables`] | how are the tables measured that the project promises |
 //! | [`model`] | what would a page of another layout cost |
 //! | [`limit`] | how fast could a reader be on this CPU |
+//! | [`launching`] | what does it cost a program to be launched |
 //! | [`chart`] | how is a table drawn |
-//! | [`check`] | which ratios are promised, and does this machine keep them |
+//! | [`check`] | what is promised, and does this machine keep it |
 
 pub mod callee;
 pub mod calls;
@@ -27,6 +28,7 @@ pub mod check;
 pub mod clock;
 pub mod cold;
 pub mod dispatch;
+pub mod launching;
 pub mod limit;
 pub mod model;
 pub mod report;

@@ -50,7 +50,8 @@ pub struct Setup<'m> {
 }
 
 impl<'m> Setup<'m> {
-    /// Maps and publishes everything, keeps the thread on one CPU, and calls `measure`.
+    /// Maps and publishes everything, keeps the thread on one CPU, and calls `measure`; afterwards
+    /// the thread may run anywhere again.
     ///
     /// # Errors
     /// What is missing on this machine.
@@ -76,7 +77,9 @@ impl<'m> Setup<'m> {
             cpu,
             other_cpu: others.first().copied(),
         };
-        Ok(measure(&setup))
+        let measured = measure(&setup);
+        clock::allow(&cpus).map_err(SetupError::Pin)?;
+        Ok(measured)
     }
 
     /// Our image in the mode that a writer should publish on this CPU.

@@ -1,22 +1,27 @@
-//! Finding the processes that serve a program.
+//! A guest that runs, the processes that serve it, and their ends.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use kernel_sim::launch::Family;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A command and the processes that it started.
+pub use kernel_sim::launch::is_gone;
+
+/// A guest that runs, and what runs it.
 #[derive(Clone, Copy, Debug)]
-pub struct Family {
+pub struct Run {
     /// What serves the program.
     pub command: i32,
     /// The program.
     pub program: i32,
+    /// The processes that the command started to serve it.
+    pub family: Family,
 }
 
-impl Family {
+impl Run {
     /// As a guest wrote it to a file: its parent and itself.
     ///
     /// # Panics
@@ -29,56 +34,35 @@ impl Family {
             ids = text.split_whitespace().map(|word| word.parse().expect("a process id")).collect();
             text.ends_with('\n')
         });
-        Self { command: ids[0], program: ids[1] }
-    }
-
-    /// The command's child of this name.
-    pub fn child(&self, name: &str) -> Option<i32> {
-        children(self.command, name).first().copied()
+        Self { command: ids[0], program: ids[1], family: Family::of(ids[0]) }
     }
 
     /// The process that writes the page.
+    ///
+    /// # Panics
+    /// If there is none, however long one waits.
     #[must_use]
-    pub fn keeper(&self) -> Option<i32> {
-        self.child("kernel-sim-keep")
+    pub fn keeper(&self) -> i32 {
+        some("there is a keeper", || self.family.keeper())
     }
 
-    /// The process that waits for the keeper's end.
+    /// The process that waits for the keeper's end, which begins beside the program.
+    ///
+    /// # Panics
+    /// If there is none, however long one waits.
     #[must_use]
-    pub fn next_keeper(&self) -> Option<i32> {
-        self.child("kernel-sim-next")
+    pub fn next_keeper(&self) -> i32 {
+        some("there is a next keeper", || self.family.next_keeper())
     }
 
     /// The process that follows programs.
+    ///
+    /// # Panics
+    /// If there is none, however long one waits.
     #[must_use]
-    pub fn tracer(&self) -> Option<i32> {
-        self.child("kernel-sim-trac")
+    pub fn tracer(&self) -> i32 {
+        some("there is a tracer", || self.family.tracer())
     }
-}
-
-/// Processes with this parent and name that are not dead.
-fn children(parent: i32, name: &str) -> Vec<i32> {
-    let all = fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| {
-        stat(pid).is_some_and(|(found, state, of)| found == name && state != 'Z' && of == parent)
-    })
-    .collect()
-}
-
-/// Name, state and parent of a process.
-fn stat(pid: i32) -> Option<(String, char, i32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (before, rest) = text.rsplit_once(") ")?;
-    let (_, name) = before.split_once('(')?;
-    let mut fields = rest.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((name.to_owned(), state, fields.next()?.parse().ok()?))
-}
-
-/// Whether a process is gone, waited for or not.
-pub fn is_gone(pid: i32) -> bool {
-    stat(pid).is_none_or(|(_, state, _)| state == 'Z' || state == 'X')
 }
 
 /// Kills a process.
@@ -94,8 +78,19 @@ pub fn kill_hard(pid: i32) {
 /// # Panics
 /// If it does not.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    some(what, || holds().then_some(()));
+}
+
+/// The same for something that is to be found.
+///
+/// # Panics
+/// If it is not.
+pub fn some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(30);
-    while !holds() {
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
         assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(2));
     }

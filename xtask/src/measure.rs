@@ -30,7 +30,7 @@ const DOCUMENT: &str = "docs/measurements.md";
 const DRAWINGS: &str = "docs/measurements";
 
 /// The document's blocks: the tables by the names that `bench --table` has for them, and the rest.
-const BLOCKS: [&str; 14] = [
+const BLOCKS: [&str; 13] = [
     "vdsotest",
     "vdsotest-rate",
     "getres",
@@ -42,13 +42,9 @@ const BLOCKS: [&str; 14] = [
     "limit",
     "machine",
     "check",
+    "launcher",
     "instructions",
-    "exec",
-    "kills",
 ];
-
-/// Processes that never rest, beside the keepers that are killed.
-const BUSY: &str = "2";
 
 /// Measures, and writes the document and its drawings.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -78,34 +74,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     note_load("the tables")?;
     let checks = json("kernel-sim", &quick(&["bench", "--check", "--json"]), &[0, 1, 3])?;
     note_load("the promises")?;
-    let runs = if arguments.quick { "2" } else { "100" };
-    let turns = if arguments.quick { "1" } else { "6" };
-    let execs = output("launching", &["--turns", turns, "--kills", "0"].map(str::to_owned), &[0])?;
-    note_load("execs")?;
-    let kills = ["--turns", "0", "--kills", runs, "--busy", BUSY].map(str::to_owned);
-    let kills = output("launching", &kills, &[0])?;
-
     document.set("machine", &machine(&tables, &commit, &loads, arguments.quick)?)?;
-    document.set("check", &promises(&checks)?)?;
+    document.set("check", &promises(&checks["ratios"])?)?;
+    document.set("launcher", &launches(&checks)?)?;
     for table in array(&tables["tables"])? {
         document.set(string(&table["table"])?, &fenced(table)?)?;
     }
-    document.set("exec", &execs)?;
-    document.set("kills", &kills)?;
     fs::write(&path, document.text()).with_context(|| format!("writing {DOCUMENT}"))?;
     println!("{DOCUMENT} and the drawings in {DRAWINGS} are written");
     Ok(ExitCode::SUCCESS)
 }
 
 fn build() -> Result<()> {
-    let programs = ["--package", "cli", "--package", "tests", "--bin", "kernel-sim"];
-    let status = cargo(&["build", "--release", "--locked", "--bin", "launching"])
-        .args(programs)
+    let status = cargo(&["build", "--release", "--locked", "--package", "cli"])
         .current_dir(root())
         .status()
         .context("running cargo build")?;
     if !status.success() {
-        bail!("the programs that measure cannot be built");
+        bail!("the program that measures cannot be built");
     }
     Ok(())
 }
@@ -181,16 +167,11 @@ fn promises(outcomes: &Value) -> Result<String> {
          |---|---|---|---|---|---|---|---|\n",
     );
     for outcome in array(outcomes)? {
-        let number = |value: &Value| value.as_f64().context("a number is missing");
         let (ours, ratio) = (&outcome["nanos"], &outcome["ratio"]);
         let target = outcome["target"].as_f64().map_or("-".to_owned(), |t| format!("{t:.2}"));
-        let verdict = match string(&outcome["verdict"])? {
-            "fail" => "FAIL",
-            other => other,
-        };
         let _ = writeln!(
             text,
-            "| {} | {} | {:.2} ({:.1}, {:.1}) | {:.2} | {:.3} | {:.3} - {:.3} | {target} | {verdict} |",
+            "| {} | {} | {:.2} ({:.1}, {:.1}) | {:.2} | {:.3} | {:.3} - {:.3} | {target} | {} |",
             string(&outcome["name"])?,
             string(&outcome["against"])?,
             number(&ours["median"])?,
@@ -200,9 +181,60 @@ fn promises(outcomes: &Value) -> Result<String> {
             number(&ratio["median"])?,
             number(&ratio["low"])?,
             number(&ratio["high"])?,
+            verdict(outcome)?,
         );
     }
     Ok(text)
+}
+
+/// Its rows that launch programs, and those that this machine cannot measure.
+fn launches(checks: &Value) -> Result<String> {
+    let mut text = String::from(
+        "| measured | against | ms (min, p99, most) | ms (min, p99, most) | judged | ms | \
+         95 % interval | target | verdict |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for outcome in array(&checks["launches"])? {
+        let (found, target) = (&outcome["found"], number(&outcome["target"])?);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {:.2} | {:.2} - {:.2} | {target:.0} | {} |",
+            string(&outcome["name"])?,
+            string(&outcome["against"])?,
+            millis(&outcome["millis"])?,
+            millis(&outcome["against_millis"])?,
+            string(&outcome["judged"])?,
+            number(&found["value"])?,
+            number(&found["low"])?,
+            number(&found["high"])?,
+            verdict(outcome)?,
+        );
+    }
+    for left_out in array(&checks["left_out"])? {
+        let (name, why) = (string(&left_out["name"])?, string(&left_out["why"])?);
+        let _ = writeln!(text, "\nLeft out: {name}: {why}.");
+    }
+    Ok(text)
+}
+
+fn millis(spread: &Value) -> Result<String> {
+    Ok(format!(
+        "{:.2} ({:.2}, {:.2}, {:.2})",
+        number(&spread["median"])?,
+        number(&spread["min"])?,
+        number(&spread["p99"])?,
+        number(&spread["most"])?,
+    ))
+}
+
+fn verdict(outcome: &Value) -> Result<&str> {
+    Ok(match string(&outcome["verdict"])? {
+        "fail" => "FAIL",
+        other => other,
+    })
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("a number is missing in what was printed")
 }
 
 fn string(value: &Value) -> Result<&str> {

@@ -1,6 +1,9 @@
 //! `kernel-sim bench` says what it measured in the form that was asked for, and what it cannot do.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod forbidden;
+
 use std::process::{Command, Output};
 
 fn bench(arguments: &[&str]) -> Output {
@@ -41,8 +44,51 @@ fn a_check_answers_by_its_exit_code_and_names_what_it_judged() {
         Some(1) => "fail",
         _ => "inconclusive",
     };
-    assert_eq!(outcomes[0]["verdict"], verdict);
-    assert!(outcomes[0]["ratio"]["low"].as_f64().unwrap() > 0.0);
+    assert_eq!(outcomes["ratios"][0]["verdict"], verdict);
+    assert!(outcomes["ratios"][0]["ratio"]["low"].as_f64().unwrap() > 0.0);
+    assert_eq!(outcomes["launches"], serde_json::json!([]), "no row of the launcher's was named");
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn launching_is_measured_and_judged_for_each_user_or_left_out_with_the_reason() {
+    let check = bench(&["--check", "--quick", "--json", "--rows", "run: "]);
+    let said = String::from_utf8_lossy(&check.stderr);
+    assert!(matches!(check.status.code(), Some(0 | 1 | 3)), "{}: {said}", check.status);
+    let found: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    let launches = found["launches"].as_array().unwrap();
+    for row in launches {
+        // A tick or an exec takes some time, and the median lies between the ends.
+        let [min, median, most] =
+            ["min", "median", "most"].map(|name| row["millis"][name].as_f64().unwrap());
+        assert!(0.0 < min && min <= median && median <= most, "{row}");
+        let [low, high, target] = [&row["found"]["low"], &row["found"]["high"], &row["target"]]
+            .map(|n| n.as_f64().unwrap());
+        let verdict = row["verdict"].as_str().unwrap();
+        assert_eq!(verdict == "fail", low > target, "{row}");
+        assert!(verdict != "pass" || low <= high, "{row}");
+    }
+    let left_out = found["left_out"].as_array().unwrap();
+    assert_eq!(launches.len() + left_out.len(), 6, "{found}");
+    if !nix::unistd::geteuid().is_root() {
+        assert!(left_out.iter().any(|row| row["why"] == "this is not root"), "{found}");
+    }
+}
+
+/// A process of `kernel-sim bench` in which nothing can be traced.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn rows_that_cannot_be_measured_here_are_named_and_break_no_promise() {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernel-sim"));
+    command.args(["bench", "--check", "--quick", "--rows", "run: exec"]);
+    // SAFETY: the function makes two system calls and touches no lock.
+    unsafe { command.pre_exec(forbidden::forbid_ptrace) };
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let row = "left out: run: exec of /bin/true, as an ordinary user: ";
+    assert!(said.contains(row) && said.contains("allow ptrace"), "{said}");
 }
 
 #[test]

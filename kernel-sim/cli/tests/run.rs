@@ -3,6 +3,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod forbidden;
+
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Output};
 
@@ -79,37 +81,12 @@ fn verbose_says_what_keeps_the_hosts_time() {
     assert!(err(&output).contains("direct system calls"), "{output:?}");
 }
 
-/// A sandbox that forbids ptrace, as containers do.
-fn forbid_ptrace() -> std::io::Result<()> {
-    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
-        code: u16::try_from(code).unwrap_or(0),
-        jt,
-        jf,
-        k,
-    };
-    let ptrace = u32::try_from(libc::SYS_ptrace).unwrap_or(0);
-    let denied = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
-    let mut steps = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, ptrace),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, denied),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let filter = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
-    // SAFETY: sets an attribute of this process.
-    let first = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    let mode = libc::SECCOMP_MODE_FILTER;
-    // SAFETY: the filter and its steps are live; the kernel copies them.
-    let second = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter, 0, 0) };
-    if first == 0 && second == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-}
-
 #[test]
 fn where_programs_cannot_be_traced_the_remedy_is_shown() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kernel-sim"));
     command.args(["run", "--", "true"]);
     // SAFETY: the function makes two system calls and touches no lock.
-    unsafe { command.pre_exec(forbid_ptrace) };
+    unsafe { command.pre_exec(forbidden::forbid_ptrace) };
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(err(&output).contains("allow ptrace"), "{output:?}");

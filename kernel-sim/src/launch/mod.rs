@@ -28,12 +28,14 @@
 //! | `letters.rs` | what does the tracer tell the command |
 //! | `background.rs` | what does a process of ours give up |
 //! | `output.rs` | how do tests run a program and look at all of it |
+//! | `family.rs` | how are the processes of a run found from outside |
 
 mod arrange;
 mod auxv;
 mod background;
 mod calls;
 mod command;
+mod family;
 mod handover;
 mod inject;
 mod letters;
@@ -47,5 +49,6 @@ mod tracing;
 
 pub use calls::{Call, SystemCalls};
 pub use command::{Clock, Command, LaunchError, Outcome, Status};
+pub use family::{Family, is_gone};
 pub use output::Output;
 pub use supervise::{Remark, end_by_signal};

@@ -5,7 +5,7 @@ use std::thread;
 use kernel_sim::launch::{Clock, Command, Output};
 
 use crate::{guest, users, writable};
-use tests::processes::{Family, eventually, is_gone, kill_hard};
+use tests::processes::{Run, eventually, is_gone, kill_hard, some};
 
 /// What the guest says of its clocks.
 #[derive(Debug)]
@@ -48,20 +48,14 @@ fn assert_never_back(said: &Said) {
     assert!(said.coarse_back_ns <= TICK_NS, "{said:?}");
 }
 
-/// Runs the guest for `millis`, does something to its family, and returns what it said.
-fn while_running(
-    name: &str,
-    user: Option<u32>,
-    millis: u32,
-    act: impl FnOnce(&Family),
-) -> (Family, Output) {
+/// Runs the guest for `millis`, does something to it, and returns what it said.
+fn while_running(name: &str, user: Option<u32>, millis: u32, act: impl FnOnce(&Run)) -> Output {
     let file = writable(&format!("{name}-{}", user.unwrap_or(0)));
     let program = guest("launch_clocks", "");
     let command = Command::new(program).arg(&file).arg(millis.to_string());
     let run = thread::spawn(move || command.output(user).unwrap());
-    let family = Family::read(&file);
-    act(&family);
-    (family, run.join().unwrap())
+    act(&Run::read(&file));
+    run.join().unwrap()
 }
 
 fn said(output: &Output) -> Said {
@@ -71,16 +65,14 @@ fn said(output: &Output) -> Said {
 pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on() {
     for user in users() {
         let mut keepers = Vec::new();
-        let (_, output) = while_running("keeper", user, 3_000, |family| {
+        let output = while_running("keeper", user, 3_000, |run| {
             for _ in 0..3 {
-                let mut keeper = None;
-                eventually("there is another keeper", || {
-                    keeper = family.keeper().filter(|pid| !keepers.contains(pid));
-                    keeper.is_some()
+                let keeper = some("there is another keeper", || {
+                    run.family.keeper().filter(|pid| !keepers.contains(pid))
                 });
                 thread::sleep(std::time::Duration::from_millis(100));
-                kill_hard(keeper.unwrap());
-                keepers.extend(keeper);
+                kill_hard(keeper);
+                keepers.push(keeper);
             }
         });
         let said = said(&output);
@@ -95,72 +87,57 @@ pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on() {
 }
 
 /// The guest's own words of a run whose command is killed do not come back through the command.
-fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Family)) -> (Family, Said) {
+fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Run)) -> Said {
     let (file, words) = (writable(name), writable(&format!("{name}-words")));
     let script =
         format!("exec \"$0\" {} {millis} > {}", file.to_str().unwrap(), words.to_str().unwrap());
     let guest = guest("launch_clocks", "");
     let command = Command::new("sh").arg("-c").arg(script).arg(guest);
     let run = thread::spawn(move || drop(command.output(users().pop().unwrap())));
-    let family = Family::read(&file);
-    act(&family);
-    eventually("the guest ends", || is_gone(family.program));
+    let running = Run::read(&file);
+    act(&running);
+    eventually("the guest ends", || is_gone(running.program));
     run.join().unwrap();
-    (family, Said::from(&std::fs::read_to_string(words).unwrap()))
+    Said::from(&std::fs::read_to_string(words).unwrap())
 }
 
 pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
-    let (mut keeper, mut tracer, mut next) = (0, 0, None);
-    let (_, said) = without_a_command("command", 3_500, |family| {
-        keeper = family.keeper().unwrap();
-        eventually("there is a next keeper", || {
-            next = family.next_keeper();
-            next.is_some()
-        });
-        tracer = family.tracer().unwrap();
-        kill_hard(family.command);
-        eventually("the command is gone", || is_gone(family.command));
-        assert!(!is_gone(keeper) && !is_gone(tracer) && !is_gone(family.program));
+    let mut served = Vec::new();
+    let said = without_a_command("command", 3_500, |run| {
+        served = vec![run.keeper(), run.next_keeper(), run.tracer()];
+        kill_hard(run.command);
+        eventually("the command is gone", || is_gone(run.command));
+        assert!(served.iter().chain([&run.program]).all(|pid| !is_gone(*pid)));
     });
     assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
     assert!(said.time_still_ns < 2 * SECOND_NS, "{said:?}");
     assert_never_back(&said);
     eventually("keepers and tracer end with the last program", || {
-        is_gone(keeper) && is_gone(tracer) && is_gone(next.unwrap())
+        served.iter().all(|pid| is_gone(*pid))
     });
 }
 
 pub(crate) fn a_keeper_is_replaced_although_the_command_is_dead() {
-    let mut next = None;
-    let (_, said) = without_a_command("next", 2_000, |family| {
-        let keeper = family.keeper().unwrap();
-        eventually("there is a next keeper", || {
-            next = family.next_keeper();
-            next.is_some()
-        });
-        for pid in [family.command, keeper] {
+    let mut next = 0;
+    let said = without_a_command("next", 2_000, |run| {
+        next = run.next_keeper();
+        for pid in [run.command, run.keeper()] {
             kill_hard(pid);
             eventually("it is gone", || is_gone(pid));
         }
     });
     assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
     assert_never_back(&said);
-    eventually("it ends with the last program", || is_gone(next.unwrap()));
+    eventually("it ends with the last program", || is_gone(next));
 }
 
 pub(crate) fn both_keepers_killed_at_once_are_replaced() {
     for user in users() {
-        let (_, output) = while_running("both", user, 2_000, |family| {
-            let mut next = None;
-            eventually("there is a next keeper", || {
-                next = family.next_keeper();
-                next.is_some()
-            });
-            let keeper = family.keeper().unwrap();
-            kill_hard(next.unwrap());
-            kill_hard(keeper);
+        let output = while_running("both", user, 2_000, |run| {
+            let both = [run.next_keeper(), run.keeper()];
+            both.into_iter().for_each(kill_hard);
             eventually("there are others", || {
-                family.keeper().is_some_and(|pid| pid != keeper && Some(pid) != next)
+                run.family.keeper().is_some_and(|pid| !both.contains(&pid))
             });
         });
         let said = said(&output);
@@ -170,19 +147,13 @@ pub(crate) fn both_keepers_killed_at_once_are_replaced() {
 }
 
 pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs() {
-    let (_, said) = without_a_command("alone", 2_000, |family| {
-        let (keeper, tracer) = (family.keeper().unwrap(), family.tracer().unwrap());
-        let mut next = None;
-        eventually("there is a next keeper", || {
-            next = family.next_keeper();
-            next.is_some()
-        });
+    let said = without_a_command("alone", 2_000, |run| {
         // The command first, so that it replaces nobody.
-        for pid in [family.command, next.unwrap(), keeper, tracer] {
+        for pid in [run.command, run.next_keeper(), run.keeper(), run.tracer()] {
             kill_hard(pid);
             eventually("it is gone", || is_gone(pid));
         }
-        assert!(!is_gone(family.program), "a program outlives its tracer");
+        assert!(!is_gone(run.program), "a program outlives its tracer");
     });
     // Precise clocks are extrapolated, coarse ones stand still.
     assert!(said.longest_ns < SECOND_NS && said.off_ns.abs() < 1_000_000, "{said:?}");

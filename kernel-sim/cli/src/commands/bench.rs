@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use bench::launching::Guest;
 use bench::report::{Effort, Report};
 use bench::setup::Setup;
 use bench::tables::Table;
@@ -16,7 +17,7 @@ use self::progress::Bars;
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure the promised ratios; exit 1 if one is broken, 3 if the machine is too noisy to say.
+    /// Measure what is promised; exit 1 if a promise is broken, 3 if the machine is too noisy to say.
     #[arg(long)]
     check: bool,
     /// With --check: only rows whose name, as in `getcpu vs host vDSO`, contains this text.
@@ -35,18 +36,25 @@ pub(crate) struct Arguments {
     /// Draw each table into this directory as SVG.
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     svg: Option<PathBuf>,
+    /// Be a program that --check measures the launcher with.
+    #[arg(long, value_name = "NAME", hide = true)]
+    guest: Option<Guest>,
 }
 
 /// Runs the measurements that were asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(guest) = arguments.guest {
+        guest.run().context("measuring from inside")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(directory) = &arguments.svg {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("creating the directory {}", directory.display()))?;
     }
-    Setup::with(|setup| {
-        if arguments.check { check::run(setup, arguments) } else { tables(setup, arguments) }
-    })
-    .context("preparing to measure")?
+    if arguments.check {
+        return check::run(arguments);
+    }
+    Setup::with(|setup| tables(setup, arguments)).context("preparing to measure")?
 }
 
 /// Measures tables and prints each as soon as it is done.

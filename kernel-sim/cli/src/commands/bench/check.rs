@@ -1,88 +1,72 @@
 //! `kernel-sim bench --check`: the promises, and an exit code that says whether they are kept.
 
+mod launcher;
+mod ratios;
+
 use std::process::ExitCode;
 
-use anyhow::bail;
-use bench::check::{self, Outcome, Row, Verdict};
-use bench::report::Progress as _;
-use bench::rounds::Plan;
+use anyhow::{Context as _, bail};
+use bench::check::{self, Verdict};
 use bench::setup::Setup;
-
-use super::progress::Bars;
 
 /// Too noisy to say.
 const NOISY: u8 = 3;
 
-/// Measures the rows and prints what each came to.
-pub(super) fn run(setup: &Setup<'_>, arguments: &super::Arguments) -> anyhow::Result<ExitCode> {
-    let plan = if arguments.quick {
-        Plan { rounds: 31, samples: 5, sample_nanos: 10_000.0 }
-    } else {
-        Plan { rounds: 201, samples: 7, sample_nanos: 20_000.0 }
-    };
-    let rows = selected(check::rows::all(setup), arguments.rows.as_deref())?;
-    if !arguments.json {
-        println!("{}\n", super::machine(setup));
-        println!(
-            "{:<58} {:<28} {:>20} {:>8} {:>7} {:>15} {:>7}  verdict",
-            "measured", "against", "ns (min, p99)", "ns", "ratio", "95 % interval", "target"
-        );
-    }
-    let mut outcomes = Vec::new();
-    let bars = Bars::new();
-    for row in rows {
-        bars.begin(&row.name, 1);
-        let outcome = row.run(&plan);
-        bars.end();
-        if !arguments.json {
-            print(&outcome);
+/// Measures the rows, and prints what each came to and which could not be measured.
+pub(super) fn run(arguments: &super::Arguments) -> anyhow::Result<ExitCode> {
+    let pattern = arguments.rows.as_deref().unwrap_or_default();
+    let cpus = bench::clock::cpus().context("asking for the CPUs")?.len();
+    let mut launches = check::launcher::all(cpus);
+    let ratios = Setup::with(|setup| {
+        let mut rows = check::rows::all(setup);
+        let names = rows.iter().map(|row| full_name(&row.name, &row.against));
+        let launches_names = launches.iter().map(|row| full_name(&row.name, &row.against));
+        let names: Vec<String> = names.chain(launches_names).collect();
+        rows.retain(|row| full_name(&row.name, &row.against).contains(pattern));
+        launches.retain(|row| full_name(&row.name, &row.against).contains(pattern));
+        if rows.is_empty() && launches.is_empty() {
+            bail!("no row contains `{pattern}`; rows are:\n  {}", names.join("\n  "));
         }
-        outcomes.push(outcome);
-    }
+        if !arguments.json {
+            println!("{}\n", super::machine(setup));
+        }
+        Ok(ratios::run(&rows, arguments))
+    });
+    let ratios = ratios.context("preparing to measure")??;
+    let (launches, left_out) = launcher::run(launches, arguments).context("the launcher")?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&outcomes)?);
+        let found = serde_json::json!({
+            "ratios": ratios,
+            "launches": launches,
+            "left_out": left_out,
+        });
+        println!("{}", serde_json::to_string_pretty(&found)?);
     }
-    Ok(exit_code(&outcomes))
+    let ratios = ratios.iter().map(|row| (row.verdict, full_name(&row.name, &row.against)));
+    let launches = launches.iter().map(|row| (row.verdict, full_name(&row.name, &row.against)));
+    Ok(exit_code(&ratios.chain(launches).collect::<Vec<_>>()))
 }
 
-/// The rows whose full name contains `pattern`.
-fn selected<'m>(rows: Vec<Row<'m>>, pattern: Option<&str>) -> anyhow::Result<Vec<Row<'m>>> {
-    let Some(pattern) = pattern else {
-        return Ok(rows);
-    };
-    let full_name = |row: &Row<'_>| format!("{} vs {}", row.name, row.against);
-    let names: Vec<String> = rows.iter().map(full_name).collect();
-    let selected: Vec<Row<'m>> =
-        rows.into_iter().filter(|row| full_name(row).contains(pattern)).collect();
-    if selected.is_empty() {
-        bail!("no row contains `{pattern}`; rows are:\n  {}", names.join("\n  "));
-    }
-    Ok(selected)
+/// As rows are asked for.
+fn full_name(name: &str, against: &str) -> String {
+    format!("{name} vs {against}")
 }
 
-fn print(outcome: &Outcome) {
-    let Outcome { name, against, nanos, against_nanos, ratio, target, verdict, .. } = outcome;
-    let target = target.map_or_else(|| "-".to_owned(), |target| format!("{target:.2}"));
-    let verdict = match verdict {
+/// A verdict as it is printed.
+fn text(verdict: Verdict) -> &'static str {
+    match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "FAIL",
         Verdict::Inconclusive => "inconclusive",
         Verdict::Reported => "reported",
-    };
-    println!(
-        "{name:<58} {against:<28} {:>20} {:>8.2} {:>7.3} {:>15} {target:>7}  {verdict}",
-        format!("{:.2} ({:.1}, {:.1})", nanos.median, nanos.min, nanos.p99),
-        against_nanos.median,
-        ratio.median,
-        format!("{:.3} - {:.3}", ratio.low, ratio.high),
-    );
+    }
 }
 
 /// 0 if all promises are kept, 1 if one is broken, 3 if one could not be told.
-fn exit_code(outcomes: &[Outcome]) -> ExitCode {
-    let named = |verdict| -> Vec<String> {
-        let of_verdict = outcomes.iter().filter(|outcome| outcome.verdict == verdict);
-        of_verdict.map(|outcome| format!("{} vs {}", outcome.name, outcome.against)).collect()
+fn exit_code(verdicts: &[(Verdict, String)]) -> ExitCode {
+    let named = |wanted| -> Vec<&str> {
+        let of_verdict = verdicts.iter().filter(|(verdict, _)| *verdict == wanted);
+        of_verdict.map(|(_, name)| name.as_str()).collect()
     };
     let (failed, noisy) = (named(Verdict::Fail), named(Verdict::Inconclusive));
     if !noisy.is_empty() {
@@ -98,29 +82,15 @@ fn exit_code(outcomes: &[Outcome]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench::statistics::{Estimate, Spread};
 
     use Verdict::{Fail, Inconclusive, Pass, Reported};
-
-    fn outcome(verdict: Verdict) -> Outcome {
-        let nanos = Spread { min: 1.0, median: 1.0, p99: 1.0 };
-        Outcome {
-            name: "a".to_owned(),
-            against: "b".to_owned(),
-            nanos,
-            against_nanos: nanos,
-            ratio: Estimate { median: 1.0, low: 1.0, high: 1.0 },
-            target: Some(1.0),
-            verdict,
-            attempts: 1,
-        }
-    }
 
     #[test]
     fn a_broken_promise_counts_more_than_noise_and_noise_more_than_none() {
         let code = |verdicts: &[Verdict]| {
-            let outcomes: Vec<Outcome> = verdicts.iter().map(|verdict| outcome(*verdict)).collect();
-            format!("{:?}", exit_code(&outcomes))
+            let named: Vec<(Verdict, String)> =
+                verdicts.iter().map(|verdict| (*verdict, "a vs b".to_owned())).collect();
+            format!("{:?}", exit_code(&named))
         };
         let (kept, broken) = (ExitCode::SUCCESS, ExitCode::FAILURE);
 
