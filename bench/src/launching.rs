@@ -293,8 +293,7 @@ impl Launching {
         // A moment that no tick follows counts until here.
         ticks.push(now(ClockId::CLOCK_MONOTONIC));
         drop(spinners);
-        let gaps = |moments: &[Duration]| moments.iter().map(|at| gap(&ticks, *at)).collect();
-        Ok([gaps(&killed), gaps(&left_alone)])
+        Ok([gaps(&ticks, &killed), gaps(&ticks, &left_alone)])
     }
 
     fn start(
@@ -352,14 +351,17 @@ fn next_victim(family: Family, last: Option<Pid>) -> Option<Pid> {
     None
 }
 
-/// Milliseconds between the last tick before a moment and the first one after it; infinitely many
-/// where there is none.
-fn gap(ticks: &[Duration], at: Duration) -> f64 {
-    let next = ticks.partition_point(|tick| *tick <= at);
-    match (ticks.get(next.wrapping_sub(1)), ticks.get(next)) {
+/// Milliseconds between the last tick before each moment and the first one after it; moments between
+/// the same two ticks count once. There are infinitely many where a moment has no such tick.
+fn gaps(ticks: &[Duration], moments: &[Duration]) -> Vec<f64> {
+    let next = moments.iter().map(|at| ticks.partition_point(|tick| tick <= at));
+    let mut next: Vec<usize> = next.collect();
+    next.dedup();
+    let gap = |next: usize| match (ticks.get(next.wrapping_sub(1)), ticks.get(next)) {
         (Some(before), Some(after)) => after.saturating_sub(*before).as_secs_f64() * 1e3,
         _ => f64::INFINITY,
-    }
+    };
+    next.into_iter().map(gap).collect()
 }
 
 /// A program that starts others, and times them.
@@ -451,14 +453,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_lies_between_the_ticks_around_a_moment() {
+    fn a_gap_lies_between_the_ticks_around_a_moment_and_counts_once() {
         let ms = Duration::from_millis;
         let ticks = [ms(10), ms(14), ms(114), ms(118)];
-        assert_eq!(gap(&ticks, ms(13)), 4.0);
-        assert_eq!(gap(&ticks, ms(14)), 100.0);
-        assert_eq!(gap(&ticks, ms(113)), 100.0);
-        assert_eq!(gap(&ticks, ms(9)), f64::INFINITY);
-        assert_eq!(gap(&ticks, ms(118)), f64::INFINITY);
+        let gaps =
+            |moments: &[u64]| gaps(&ticks, &moments.iter().map(|at| ms(*at)).collect::<Vec<_>>());
+        assert_eq!(gaps(&[13, 14, 60, 113, 117]), [4.0, 100.0, 4.0]);
+        assert_eq!(gaps(&[9, 118]), [f64::INFINITY; 2]);
     }
 
     #[test]
