@@ -31,15 +31,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// libc's in whatever links them).
 const LEAVES: [&str; 3] = ["vdso-image", "cli", "tests"];
 
-/// The packages of the workspace, each with those that it is built from.
-fn packages() -> BTreeMap<String, BTreeSet<String>> {
+/// What cargo says of the workspace.
+fn metadata(arguments: &[&str]) -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The packages of the workspace, each with those that it is built from.
+fn packages() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = metadata(&["--no-deps"]);
     let packages = metadata["packages"].as_array().unwrap();
     let name = |value: &serde_json::Value| value["name"].as_str().unwrap().to_owned();
     let members: BTreeSet<String> = packages.iter().map(name).collect();
@@ -90,4 +96,37 @@ fn no_arrow_leads_up() {
             }
         }
     }
+}
+
+/// Everything that is built for the kernel stand-in, on the machine that it runs on.
+const IN_A_KERNEL: [&str; 5] = ["bitflags", "datapage", "embed", "memoffset", "static_assertions"];
+
+#[test]
+fn a_kernel_is_built_from_the_page_alone() {
+    let metadata = metadata(&["--locked"]);
+    let packages = metadata["packages"].as_array().unwrap();
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let named = |name: &str| packages.iter().find(|package| package["name"] == name).unwrap();
+    let mut found = BTreeSet::new();
+    let mut todo = vec![named("embed")["id"].as_str().unwrap()];
+    while let Some(id) = todo.pop() {
+        let package = packages.iter().find(|package| package["id"] == id).unwrap();
+        if !found.insert(package["name"].as_str().unwrap()) {
+            continue;
+        }
+        let node = nodes.iter().find(|node| node["id"] == id).unwrap();
+        for dependency in node["deps"].as_array().unwrap() {
+            let mut kinds = dependency["dep_kinds"].as_array().unwrap().iter();
+            if kinds.any(|kind| kind["kind"].is_null()) {
+                todo.push(dependency["pkg"].as_str().unwrap());
+            }
+        }
+    }
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), IN_A_KERNEL);
+    // memoffset asks the compiler for its version; nothing else runs while a kernel is built.
+    let has_build_script = |name: &&str| {
+        let targets = named(name)["targets"].as_array().unwrap();
+        targets.iter().any(|target| target["kind"][0] == "custom-build")
+    };
+    assert_eq!(IN_A_KERNEL.into_iter().filter(has_build_script).collect::<Vec<_>>(), ["memoffset"]);
 }

@@ -7,6 +7,7 @@ mod install;
 mod kernel;
 mod measure;
 mod mutants;
+mod no_std;
 mod stage;
 mod test;
 
@@ -30,6 +31,8 @@ enum Command {
     Install,
     /// Build the images of all architectures and run them, emulated.
     Cross(cross::Arguments),
+    /// Build what a kernel takes with `core` alone.
+    NoStd,
     /// Seed faults into shipped code, one by one, and show which test catches each.
     Mutants(mutants::Arguments),
     /// Rewrite golden files and generated documents from what the tests find.
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Install => install::run().map(|()| ExitCode::SUCCESS),
         Command::Cross(arguments) => cross::run(&arguments),
+        Command::NoStd => no_std::run(),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Bless(arguments) => bless::run(&arguments),
         Command::Measure(arguments) => measure::run(&arguments),

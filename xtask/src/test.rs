@@ -38,6 +38,11 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "tests", command: tests, count: Count::TestResults },
     Stage {
+        name: "no-std",
+        command: |_| cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "no-std"]),
+        count: Count::Command,
+    },
+    Stage {
         name: "demonstration",
         // What a newcomer types first; it fails where something that it shows is wrong.
         command: |_| cargo(&["run", "--release", "--quiet", "--locked"]),

@@ -104,16 +104,4 @@ mod tests {
         let report = run().expect("the example works");
         assert!(report.contains("50 ticks"), "{report}");
     }
-
-    #[test]
-    fn the_kernel_depends_on_the_page_alone() {
-        let manifest = include_str!("../Cargo.toml");
-        let dependencies = manifest.split("[dependencies]").nth(1).expect("dependencies");
-        let lines: Vec<&str> =
-            dependencies.lines().take_while(|line| !line.starts_with('[')).collect();
-        let named: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-        assert_eq!(named, ["datapage.workspace = true"]);
-        assert!(!manifest.contains("build-dependencies") && !manifest.contains("build ="));
-        assert!(include_str!("lib.rs").contains("#![no_std]"));
-    }
 }
