@@ -5,6 +5,7 @@
 //! | `machine.rs` | with which programs is an architecture compiled, run and disassembled |
 //! | `sysroot.rs` | where does its `core` come from |
 //! | `image.rs` | which images are made, and what must be true of each as a file |
+//! | `export.rs` | does another tree get the image that was made, and what the file says of it |
 //! | `code.rs` | is every counter read ordered, and the hot path what was reviewed |
 //! | `vector.rs` | what is the exact answer to a given page |
 //! | `host.rs` | does a C program of that architecture get those answers from the image |
@@ -12,6 +13,7 @@
 //! | `full.rs` | do the Rust tests of the reader pass on the architecture itself |
 
 mod code;
+mod export;
 mod full;
 mod host;
 mod image;
@@ -88,6 +90,9 @@ fn one(
         return Ok(());
     }
     for image in &images {
+        report.check(&format!("{}: {} exported", machine.arch(), image.name()), || {
+            export::check(image, &directory)
+        });
         report.check(&format!("{}: {} code", machine.arch(), image.name()), || code::check(image));
     }
     if let Some(golden) = code::Golden::of(machine) {
