@@ -4,10 +4,22 @@ use std::arch::asm;
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::time::{Duration, Instant};
 
+use embed::fallback::User;
 use embed::uvdso_image::SLOT_BYTES;
 use embed::vdso::{Access, Machine};
 
+use crate::processor;
+
 unsafe extern "C" {
+    fn getpid() -> c_int;
+    fn process_vm_writev(
+        process: c_int,
+        from: *const Range,
+        from_count: usize,
+        to: *const Range,
+        to_count: usize,
+        flags: usize,
+    ) -> isize;
     fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
     fn ftruncate(file: c_int, length: c_long) -> c_int;
     fn mmap(
@@ -18,6 +30,13 @@ unsafe extern "C" {
         file: c_int,
         offset: c_long,
     ) -> *mut c_void;
+}
+
+/// C's `struct iovec`.
+#[repr(C)]
+struct Range {
+    start: *mut c_void,
+    bytes: usize,
 }
 
 // `include/uapi/asm-generic/mman-common.h`.
@@ -99,6 +118,24 @@ impl Machine for Host {
                  options(nostack, preserves_flags));
         }
         low | (high << 32)
+    }
+}
+
+impl User for Host {
+    /// As a kernel's own copy does, this fails where the program could not write.
+    fn copy_to_user(&mut self, address: usize, bytes: &[u8]) -> bool {
+        let from = Range { start: bytes.as_ptr().cast_mut().cast(), bytes: bytes.len() };
+        let to =
+            Range { start: std::ptr::with_exposed_provenance_mut(address), bytes: bytes.len() };
+        // SAFETY: takes a number.
+        let here = unsafe { getpid() };
+        // SAFETY: one range each; the kernel checks that the second can be written.
+        let copied = unsafe { process_vm_writev(here, &raw const from, 1, &raw const to, 1, 0) };
+        usize::try_from(copied).is_ok_and(|copied| copied == bytes.len())
+    }
+
+    fn place(&self) -> u32 {
+        processor::place()
     }
 }
 

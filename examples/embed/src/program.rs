@@ -3,12 +3,17 @@
 use std::ffi::{c_int, c_void};
 
 type ClockGettime = unsafe extern "C" fn(c_int, *mut [i64; 2]) -> isize;
-type Time = unsafe extern "C" fn(*mut i64) -> i64;
+type Getcpu = unsafe extern "C" fn(*mut u32, *mut u32, *mut c_void) -> isize;
+type Seconds = unsafe extern "C" fn(*mut i64) -> i64;
+
+/// Seconds and nanoseconds.
+pub(crate) type Time = (i64, i64);
 
 /// A started program.
 pub(crate) struct Program {
     clock_gettime: ClockGettime,
-    time: Time,
+    time: Seconds,
+    getcpu: Getcpu,
 }
 
 impl Program {
@@ -21,18 +26,21 @@ impl Program {
         let image = Image { base: std::ptr::with_exposed_provenance(*base) };
         let find = |name: &str| image.find(name).ok_or_else(|| format!("no {name} in the image"));
         let (clock_gettime, time) = (find("__vdso_clock_gettime")?, find("__vdso_time")?);
+        let getcpu = find("__vdso_getcpu")?;
         Ok(Self {
             // SAFETY: the function of that name has this type.
             clock_gettime: unsafe {
                 std::mem::transmute::<*const c_void, ClockGettime>(clock_gettime)
             },
             // SAFETY: the function of that name has this type.
-            time: unsafe { std::mem::transmute::<*const c_void, Time>(time) },
+            time: unsafe { std::mem::transmute::<*const c_void, Seconds>(time) },
+            // SAFETY: the function of that name has this type.
+            getcpu: unsafe { std::mem::transmute::<*const c_void, Getcpu>(getcpu) },
         })
     }
 
     /// `clock_gettime`, found by name.
-    pub(crate) fn clock_gettime(&self, id: c_int) -> Result<(i64, i64), String> {
+    pub(crate) fn clock_gettime(&self, id: c_int) -> Result<Time, isize> {
         read(self.clock_gettime, id)
     }
 
@@ -42,7 +50,7 @@ impl Program {
         base: usize,
         offset: usize,
         id: c_int,
-    ) -> Result<(i64, i64), String> {
+    ) -> Result<Time, isize> {
         let code = std::ptr::with_exposed_provenance::<c_void>(base + offset);
         // SAFETY: the offset is that of a function of this type in the image at `base`.
         let function = unsafe { std::mem::transmute::<*const c_void, ClockGettime>(code) };
@@ -50,19 +58,32 @@ impl Program {
     }
 
     /// `time(NULL)`.
-    pub(crate) fn time(&self) -> Option<i64> {
+    pub(crate) fn time(&self) -> i64 {
         // SAFETY: null is legal.
-        let seconds = unsafe { (self.time)(std::ptr::null_mut()) };
-        (seconds >= 0).then_some(seconds)
+        unsafe { (self.time)(std::ptr::null_mut()) }
+    }
+
+    /// `clock_gettime` with a pointer to memory that is not the program's: 0 or an error.
+    pub(crate) fn clock_gettime_badly(&self, id: c_int) -> isize {
+        // SAFETY: nothing is mapped there, so nothing is overwritten.
+        unsafe { (self.clock_gettime)(id, std::ptr::without_provenance_mut(16)) }
+    }
+
+    /// `node << 12 | cpu`.
+    pub(crate) fn getcpu(&self) -> u32 {
+        let (mut cpu, mut node) = (0, 0);
+        // SAFETY: two places for an int.
+        unsafe { (self.getcpu)(&raw mut cpu, &raw mut node, std::ptr::null_mut()) };
+        node << 12 | cpu
     }
 }
 
-fn read(function: ClockGettime, id: c_int) -> Result<(i64, i64), String> {
+fn read(function: ClockGettime, id: c_int) -> Result<Time, isize> {
     let mut spec = [0_i64; 2];
     // SAFETY: a live timespec; the image is mapped.
     match unsafe { function(id, &raw mut spec) } {
         0 => Ok((spec[0], spec[1])),
-        errno => Err(format!("clock {id}: error {errno}")),
+        errno => Err(errno),
     }
 }
 
