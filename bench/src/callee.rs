@@ -37,4 +37,13 @@ impl Callee<'static> {
         // INVARIANT: the kernel's mapping stays as long as the process.
         Some(Self { functions: Functions::of_host()?, image: PhantomData })
     }
+
+    /// Functions that belong to no image.
+    ///
+    /// # Safety
+    /// They stay mapped as long as the process.
+    #[must_use]
+    pub const unsafe fn lasting(functions: Functions) -> Self {
+        Self { functions, image: PhantomData }
+    }
 }

@@ -10,14 +10,16 @@
 //! Rapids guest), which is a third of a whole coarse read.
 
 use std::arch::global_asm;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
+use kernel_sim::functions::Functions;
 use libc::timespec;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
+use crate::callee::Callee;
 use crate::setup::Kernel;
 use crate::subject::Subject;
 
@@ -59,27 +61,27 @@ macro_rules! precise {
             "shl ecx, 4",
             "mov r10, [r8 + rcx + 48]",
             "mov r11, [r8 + rcx + 56]",
-            "mov rax, r10",
-            "or rax, r11",
+            "test r11, r11",
             "je 9f",
             $counter,
             "shl rdx, 32",
+            "or rax, rdx",
             "sub rax, [r8 + 8]",
-            "add rax, rdx",
-            "js 9f",
             "cmp qword ptr [r8 + 16], -1",
             "jne 9f",
             "mov edx, [r8 + 24]",
             "mov ecx, [r8 + 28]",
             "cmp ecx, 34",
             "ja 9f",
-            "mul rdx",
-            "add rax, r11",
-            "adc rdx, 0",
-            "jne 9f",
-            "shr rax, cl",
             "cmp r9d, [r8]",
             "jne 9f",
+            "mov r8, rax",
+            "shr r8, 32",
+            "jne 9f",
+            "imul rax, rdx",
+            "add rax, r11",
+            "jc 9f",
+            "shr rax, cl",
             "cmp rax, 1000000000",
             "jae 9f",
             "mov [rsi], r10",
@@ -149,6 +151,9 @@ reader!(
     "ret",
 );
 
+// What a call costs that does nothing, whatever its signature.
+reader!("uvdso_limit_nothing", "xor eax, eax", "ret");
+
 /// Stores the nanoseconds in `rax`, unless there is nowhere to; `9` is where what is not served goes.
 macro_rules! resolution_answer {
     () => {
@@ -212,6 +217,7 @@ far! {
     checked_coarse = uvdso_limit_coarse .. uvdso_limit_coarse_end;
     checked_getres = uvdso_limit_getres .. uvdso_limit_getres_end;
     unchecked_getres_code = uvdso_limit_getres_unchecked .. uvdso_limit_getres_unchecked_end;
+    nothing_code = uvdso_limit_nothing .. uvdso_limit_nothing_end;
 }
 
 /// A copy of a reader in a mapping of its own, which stays.
@@ -237,6 +243,17 @@ unsafe fn far(start: *const u8, end: *const u8) -> Limit {
         .expect("code may be executed");
     // SAFETY: the caller says that this is the code of a `Limit`.
     unsafe { std::mem::transmute(mapping.as_ptr()) }
+}
+
+/// An image whose every function returns at once: the lower bound for anything that is called.
+#[must_use]
+pub fn nothing() -> Callee<'static> {
+    let code = nothing_code() as *const c_void;
+    // SAFETY: two instructions that touch neither memory nor a register that a caller keeps, so they
+    // are a function of any signature; the copy stays mapped.
+    let functions = unsafe { Functions::from_addresses(|_| Some(code)) };
+    // SAFETY: as above.
+    unsafe { Callee::lasting(functions) }
 }
 
 /// A precise clock with every check of the shipped reader, in the mode of the page.
@@ -330,6 +347,7 @@ mod tests {
                 assert_eq!(told(checked, kernel, 4).0, -1);
                 assert_eq!(told(checked_getres(), kernel, 1).1.tv_nsec, 1);
                 assert_eq!(told(unchecked_getres_code(), kernel, 1).1.tv_nsec, 1);
+                assert_eq!(told(nothing_code(), kernel, 1).1.tv_nsec, -1, "written");
             }
         })
         .unwrap();

@@ -17,17 +17,11 @@ pub(super) fn measure(bench: &Bench<'_, '_>) -> Report {
     let mut noise = Noise::default();
     noise.add(&subjects, &measured);
     let names: Vec<String> = subjects.iter().map(|s| s.name().to_owned()).collect();
-    // The host's read of the same clock is the last before each group's end: found by its name.
-    let hosts = ["host: MONOTONIC", "host: MONOTONIC_COARSE", "host: clock_getres"];
+    // Names say what is called behind the colon, and that is what the host's is found by.
     let host_of = |name: &str| {
-        let host = if name.contains("COARSE") {
-            hosts[1]
-        } else if name.contains("clock_getres") {
-            hosts[2]
-        } else {
-            hosts[0]
-        };
-        names.iter().position(|other| other == host)
+        let (_, what) = name.split_once(": ").unwrap_or(("", "MONOTONIC"));
+        let what = what.split(',').next().unwrap_or(what);
+        names.iter().position(|other| other.strip_prefix("host: ") == Some(what))
     };
     let rows: Vec<(String, Spread, Option<Estimate>)> = names
         .iter()
@@ -100,15 +94,24 @@ fn subjects<'b>(bench: &Bench<'b, '_>) -> Vec<Subject<'b>> {
         subjects.extend(subject.map(|subject| subject.named(name)));
     };
     add("host: MONOTONIC", subject::clock_gettime(host, monotonic));
+    let nothing = limit::nothing();
+    add("empty function: MONOTONIC_COARSE", subject::clock_gettime(&nothing, coarse));
     let hand = limit::coarse(chosen, coarse);
     add("hand-written, all checks: MONOTONIC_COARSE", Some(hand));
     add("ours: MONOTONIC_COARSE", subject::clock_gettime(&ours, coarse));
     add("host: MONOTONIC_COARSE", subject::clock_gettime(host, coarse));
+    add("empty function: clock_getres", subject::clock_getres(&nothing, monotonic));
     let bare = limit::unchecked_getres(chosen, monotonic);
-    add("hand-written, no check at all: clock_getres MONOTONIC", Some(bare));
+    add("hand-written, no check at all: clock_getres", Some(bare));
     let hand = limit::getres(chosen, monotonic);
-    add("hand-written, all checks: clock_getres MONOTONIC", Some(hand));
-    add("ours: clock_getres MONOTONIC", subject::clock_getres(&ours, monotonic));
+    add("hand-written, all checks: clock_getres", Some(hand));
+    add("ours: clock_getres", subject::clock_getres(&ours, monotonic));
     add("host: clock_getres", subject::clock_getres(host, monotonic));
+    add("empty function: time", subject::time(&nothing));
+    add("ours: time", subject::time(&ours));
+    add("host: time", subject::time(host));
+    add("empty function: getcpu", subject::getcpu(&nothing));
+    add("ours: getcpu", subject::getcpu(&ours));
+    add("host: getcpu", subject::getcpu(host));
     subjects
 }
