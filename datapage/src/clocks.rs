@@ -52,11 +52,13 @@ impl ClockId {
     pub const fn route(self) -> Route {
         // Each test in the form that is one instruction and a jump: a range, a bit of a constant.
         // A negative id becomes a large u32, so one comparison refuses both ends. The coarse clocks
-        // come first because a read of them is so short that a jump shows.
+        // come first because a read of them is so short that a jump shows, and all others are called
+        // cold so that the exits of that read stand between it and them: within a short jump.
         let id = self.0.cast_unsigned();
         if id.wrapping_sub(FIRST_COARSE) < 2 {
             return Route::Coarse(Slot(id));
         }
+        core::hint::cold_path();
         if id > LAST_ID {
             core::hint::cold_path();
             return Route::Kernel;

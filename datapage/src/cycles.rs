@@ -2,7 +2,7 @@
 //!
 //! With `d` the cycles since the last update, the time is `floor((base + d * mult) / 2^shift)`
 //! nanoseconds after the base's second, in unbounded arithmetic. The product has up to 95 bits;
-//! the usual one fits in 64, and the rest of the work is kept off that path.
+//! the usual one fits in 63, and the rest of the work is kept off that path.
 //!
 //! Splitting nanoseconds into seconds is a division by a constant. Compilers turn that into a
 //! multiplication on 64-bit machines and into a call of a runtime function on 32-bit ones, which
@@ -58,27 +58,36 @@ impl From<WideTime> for Time {
 /// A counter is behind if it seems to have moved by more than half of its range: another CPU
 /// whose counter lags read it, or a virtual machine was moved. The time then stands still at the
 /// base, instead of leaping by up to a whole range.
+#[inline]
+#[must_use]
+pub const fn elapsed_cycles(now: u64, last: u64, mask: u64) -> u64 {
+    ahead(distance(now, last, mask))
+}
+
+/// A [`distance`] as elapsed cycles: 0 if the counter is behind.
+#[inline(always)] // a comparison
+#[must_use]
+pub(crate) const fn ahead(distance: i64) -> u64 {
+    if distance < 0 { 0 } else { distance.cast_unsigned() }
+}
+
+/// [`elapsed_cycles`], but negative if the counter is behind: quick arithmetic refuses that together
+/// with what is too large.
 ///
 /// A counter of all 64 bits needs no mask, and asking for that costs nothing, while applying it would
 /// delay the product behind it (measured: 0.8 ns of 21 on a Sapphire Rapids guest).
 #[inline(always)] // a subtraction, on the critical path behind the counter
 #[must_use]
-pub const fn elapsed_cycles(now: u64, last: u64, mask: u64) -> u64 {
-    let mut delta = now.wrapping_sub(last);
-    if mask == u64::MAX {
-        if delta.cast_signed() < 0 {
-            core::hint::cold_path();
-            delta = 0;
-        }
-    } else {
+pub(crate) const fn distance(now: u64, last: u64, mask: u64) -> i64 {
+    let mut distance = now.wrapping_sub(last);
+    if mask != u64::MAX {
         core::hint::cold_path();
-        delta &= mask;
-        if delta > mask >> 1 {
-            core::hint::cold_path();
-            delta = 0;
+        distance &= mask;
+        if distance > mask >> 1 {
+            return -1;
         }
     }
-    delta
+    distance.cast_signed()
 }
 
 /// `floor((base + cycles * mult) / 2^shift)`; `shift` is taken modulo 128.
@@ -89,42 +98,86 @@ pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
     cycles as u128 * mult as u128 + base as u128
 }
 
-/// Adds `shifted >> shift` nanoseconds to `secs` seconds; `None` if the seconds do not fit in an
-/// `i64`.
-#[inline]
-#[must_use]
-pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
-    // A 32-bit image saves the short way's bytes where nobody is in a hurry.
-    if shifted >> 64 == 0 && cfg!(target_pointer_width = "64") {
-        carry_narrow(secs, shifted, shift).map(Time::from)
-    } else {
-        carry_wide(secs, shifted, shift)
-    }
-}
+/// Largest shift that the quick arithmetic takes: anything from 2^63 on is a second or more by it. No
+/// kernel computes a larger one.
+pub(crate) const QUICK_SHIFT: u32 = 33;
+const _: () = assert!(1 << 63 >> QUICK_SHIFT >= NANOS_PER_SEC as u64);
 
-/// [`carry`] while `shifted` fits in 64 bits, `None` where it does not.
-#[inline(always)] // the usual exit is two comparisons
+/// `base + distance * mult` where that fits in 64 bits, else `None`; [`scaled`] knows every product.
+///
+/// A counter that is behind makes the product negative, and the sum either does not fit or is 2^63
+/// or more, which up to [`QUICK_SHIFT`] is beyond the second that has begun. So it is tested where
+/// that has ended.
+#[inline(always)] // on the critical path behind the counter
 #[must_use]
-pub(crate) fn carry_narrow(secs: i64, shifted: u128, shift: u32) -> Option<WideTime> {
-    let Ok(shifted) = u64::try_from(shifted) else {
+pub(crate) const fn scaled_narrow(base: u64, distance: i64, mult: u32) -> Option<u64> {
+    let product = if cfg!(target_pointer_width = "64") {
+        signed_product(distance, mult)
+    } else {
+        product_of_words(distance, mult)
+    };
+    let Some(product) = product else {
         core::hint::cold_path();
         return None;
     };
+    let scaled = base.checked_add(product);
+    if scaled.is_none() {
+        core::hint::cold_path();
+    }
+    scaled
+}
+
+/// `distance * mult` in two's complement where it fits in an `i64`: the flag of a signed
+/// multiplication costs less than the high half of an unsigned one.
+#[inline(always)] // a multiplication and the flag that it sets
+const fn signed_product(distance: i64, mult: u32) -> Option<u64> {
+    match distance.checked_mul(mult as i64) {
+        Some(product) => Some(product.cast_unsigned()),
+        None => None,
+    }
+}
+
+/// The same below 2^32 cycles, and never negative: on 32-bit machines a checked 64-bit multiplication
+/// is a call of a runtime function. Compiled and tested on all.
+#[inline(always)] // a comparison and one multiplication
+#[allow(clippy::cast_possible_truncation, reason = "behind a test of the high half")]
+#[allow(clippy::arithmetic_side_effects, reason = "2^32 * 2^32 = 2^64 is not reached")]
+const fn product_of_words(distance: i64, mult: u32) -> Option<u64> {
+    let cycles = distance.cast_unsigned();
+    if cycles >> 32 != 0 {
+        return None;
+    }
+    Some(cycles as u32 as u64 * mult as u64)
+}
+
+/// Adds `shifted >> shift` nanoseconds to `secs` seconds, for a `shift` up to [`QUICK_SHIFT`] (it is
+/// taken modulo 64). `None` from 2^40 nanoseconds on, which are 18 minutes; where `shifted` is 2^63 or
+/// more, as it is for a counter that is behind; or if the seconds do not fit in an `i64`. [`carry`] tells
+/// these apart.
+#[inline(always)] // the usual exit is one comparison
+#[must_use]
+pub(crate) fn carry_narrow(secs: i64, shifted: u64, shift: u32) -> Option<WideTime> {
     let nanos = shifted >> (shift & 63);
     if nanos < NANOS_PER_SEC as u64 {
         return Some(WideTime { secs, nanos });
     }
-    // A second or more has gone by since the base's second began.
+    // The base's second has ended.
     core::hint::cold_path();
-    let (carried, nanos) = split_seconds(nanos);
-    Some(WideTime { secs: secs.checked_add_unsigned(carried)?, nanos: nanos.into() })
+    // The highest bit is shifted back, so that the usual way need not keep the sum.
+    if nanos << (shift & 63) >> 63 != 0 || nanos >> SHORT_BITS != 0 {
+        return None;
+    }
+    let (carried, nanos) = split_seconds_short(nanos);
+    Some(WideTime { secs: secs.checked_add_unsigned(carried)?, nanos })
 }
 
-/// [`carry`] when the product has more than 64 bits: the page was not written for hours.
+/// Adds `shifted >> shift` nanoseconds to `secs` seconds; `None` if the seconds do not fit in an
+/// `i64`.
 #[inline]
+#[must_use]
 #[allow(clippy::cast_possible_truncation, reason = "32-bit digits of a long number")]
 #[allow(clippy::arithmetic_side_effects, reason = "each step's bounds stand beside it")]
-fn carry_wide(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
+pub(crate) fn carry(secs: i64, shifted: u128, shift: u32) -> Option<Time> {
     let nanos = shift_right(shifted, shift);
     // Long division in base 2^32: each remainder is below 2^30, so each dividend is below 2^62.
     let (high, rest) = split_seconds((nanos >> 64) as u64);
@@ -170,20 +223,40 @@ pub const fn split_seconds(nanos: u64) -> (u64, u32) {
     (secs, (nanos - secs * NANOS_PER_SEC as u64) as u32)
 }
 
+/// Number of bits that [`split_seconds_short`] takes.
+const SHORT_BITS: u32 = 40;
+
+/// [`split_seconds`] below 2^40, with a product of 64 bits: whatever registers are free will do for it.
+///
+/// The dividend has 31 bits after a shift by 9, for which `ceil(2^51 / 1953125)`, a number of 31 bits,
+/// gives the exact quotient.
+#[inline(always)] // two multiplications
+#[must_use]
+#[allow(clippy::cast_possible_truncation, reason = "31 bits")]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the quotient times the divisor is at most nanos"
+)]
+const fn split_seconds_short(nanos: u64) -> (u64, u64) {
+    const MULTIPLIER: u64 = (1_u64 << 51).div_ceil(1_953_125);
+    const _: () = assert!(MULTIPLIER >> 31 == 0);
+    let secs = ((nanos >> 9) as u32 as u64 * MULTIPLIER) >> 51;
+    (secs, nanos - secs * NANOS_PER_SEC as u64)
+}
+
 /// Nanoseconds since zero where no step can overflow and none is negative: the seconds are below 2^32
-/// (until 2106, for the wall clock), and `shifted` fits in 64 bits and is shifted by two or more, so
-/// that it ends below 2^62. `None` sends to [`carry`] and [`nanos_of`], which know every sum.
+/// (until 2106, for the wall clock), and `shifted` is below 2^63, which a counter that is behind does
+/// not get to, and is shifted by one or more. `None` sends to [`carry`] and [`nanos_of`], which know
+/// every sum.
 #[inline(always)] // a multiplication, a shift, an addition: the tests are beside them
 #[must_use]
 #[allow(clippy::arithmetic_side_effects, reason = "2^32 * 10^9 + 2^62 < 2^63")]
-#[allow(clippy::cast_possible_truncation, reason = "the low half, behind a test of the high one")]
-pub(crate) const fn total_narrow(secs: u64, shifted: u128, shift: u32) -> Option<i64> {
-    let high = (shifted >> 64) as u64;
-    if high | secs >> 32 != 0 || shift < 2 {
+pub(crate) const fn total_narrow(secs: u64, shifted: u64, shift: u32) -> Option<i64> {
+    if secs >> 32 != 0 || shifted >> 63 != 0 || shift == 0 || shift > MAX_SHIFT {
         core::hint::cold_path();
         return None;
     }
-    let nanos = (shifted as u64) >> (shift & 63);
+    let nanos = shifted >> shift;
     Some((secs * NANOS_PER_SEC as u64 + nanos).cast_signed())
 }
 
@@ -249,6 +322,7 @@ mod tests {
             assert_eq!(elapsed_cycles(10, mask - 5, mask), 16, "a wrap, mask {mask:x}");
             assert_eq!(elapsed_cycles(mask >> 1, 0, mask), mask >> 1, "half the range");
             assert_eq!(elapsed_cycles((mask >> 1) + 1, 0, mask), 0, "past half the range");
+            assert!(distance((mask >> 1) + 1, 0, mask) < 0, "past half the range, mask {mask:x}");
         }
     }
 
@@ -280,9 +354,29 @@ mod tests {
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs).ok().map(|secs| Time { secs, nanos: exact_nanos });
             prop_assert_eq!(carry(secs, shifted, shift), expected);
-            if let Some(narrow) = carry_narrow(secs, shifted, shift) {
-                prop_assert_eq!(Some(Time::from(narrow)), expected);
+            if let Ok(shifted) = u64::try_from(shifted) {
+                let narrow = carry_narrow(secs, shifted, shift).map(Time::from);
+                let nanos = shifted >> shift;
+                let quick = nanos < BILLION || shifted >> 63 == 0 && nanos >> SHORT_BITS == 0;
+                prop_assert_eq!(narrow, expected.filter(|_| quick));
             }
+        }
+
+        #[test]
+        fn the_quick_product_is_the_product(base: u64, distance: i64, mult: u32, narrow in 0..64_u32) {
+            let distance = distance >> narrow;
+            let product = i128::from(distance) * i128::from(mult);
+            let found = scaled_narrow(base, distance, mult);
+            if distance >= 0 {
+                let expected = i64::try_from(product).ok().and(product.try_into().ok());
+                prop_assert_eq!(found, expected.and_then(|product| base.checked_add(product)));
+            } else if mult == 0 {
+                prop_assert_eq!(found, Some(base));
+            } else {
+                prop_assert!(found.is_none_or(|sum| sum >> 63 == 1), "{found:?}");
+            }
+            let words = u32::try_from(distance).ok().and(product.try_into().ok());
+            prop_assert_eq!(product_of_words(distance, mult), words);
         }
 
         #[test]
@@ -291,7 +385,7 @@ mod tests {
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs * i128::from(BILLION) + i128::from(exact_nanos)).ok();
             prop_assert_eq!(total(secs, shifted, shift), expected);
-            if let Some(narrow) = total_narrow(secs.cast_unsigned(), shifted, shift) {
+            if let Some(narrow) = quick_total(secs, shifted, shift) {
                 prop_assert_eq!(Some(narrow), expected);
             }
         }
@@ -299,8 +393,11 @@ mod tests {
 
     /// As a reader does it: the short way, else the long one.
     fn total(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-        total_narrow(secs.cast_unsigned(), shifted, shift)
-            .or_else(|| nanos_of(carry(secs, shifted, shift)?))
+        quick_total(secs, shifted, shift).or_else(|| nanos_of(carry(secs, shifted, shift)?))
+    }
+
+    fn quick_total(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
+        total_narrow(secs.cast_unsigned(), shifted.try_into().ok()?, shift)
     }
 
     fn edge_i64() -> impl Strategy<Value = i64> {
@@ -328,16 +425,55 @@ mod tests {
 
     #[test]
     fn the_quick_total_serves_all_that_cannot_overflow_and_nothing_else() {
-        let (secs, shifted) = (u64::from(u32::MAX), u128::from(u64::MAX));
-        for shift in [2, 3, MAX_SHIFT] {
-            let due = i128::from(secs) * i128::from(BILLION) + (shifted >> shift).cast_signed();
+        let (secs, shifted) = (u64::from(u32::MAX), u64::MAX >> 1);
+        for shift in [1, 2, MAX_SHIFT] {
+            let due = i128::from(secs) * i128::from(BILLION) + i128::from(shifted >> shift);
             assert_eq!(total_narrow(secs, shifted, shift).map(i128::from), Some(due), "{shift}");
         }
-        assert_eq!(total_narrow(secs, shifted, 1), None, "63 bits");
-        // Each alone is too much, also where the two look alike.
-        for (secs, shifted) in [(1 << 32, 0), (0, 1 << 64), (1 << 32, 1 << 64), (u64::MAX, 1)] {
-            assert_eq!(total_narrow(secs, shifted, MAX_SHIFT), None, "{secs:x}, {shifted:x}");
+        assert_eq!(total_narrow(secs, shifted, 0), None, "63 bits");
+        assert_eq!(total_narrow(secs, shifted + 1, 1), None, "a product that may be negative");
+        for secs in [1 << 32, u64::MAX] {
+            assert_eq!(total_narrow(secs, 1, MAX_SHIFT), None, "{secs:x}");
         }
+    }
+
+    #[test]
+    fn the_quick_products_end_with_the_last_that_fits() {
+        assert_eq!(signed_product(i64::MAX, 1), Some(u64::MAX >> 1));
+        assert_eq!(signed_product(i64::MAX, 2), None);
+        assert_eq!(signed_product(i64::MIN, 2), None);
+        assert_eq!(signed_product(1 << 62, 1), Some(1 << 62));
+        assert_eq!(signed_product(1 << 62, 2), None);
+        let last = u32::MAX.into();
+        assert_eq!(product_of_words(last, u32::MAX), Some(u64::from(u32::MAX).pow(2)));
+        for distance in [last + 1, i64::MAX, -1, i64::MIN] {
+            assert_eq!(product_of_words(distance, 0), None, "{distance}");
+        }
+        assert_eq!(scaled_narrow(u64::MAX - 6, 2, 3), Some(u64::MAX));
+        assert_eq!(scaled_narrow(u64::MAX - 5, 2, 3), None);
+    }
+
+    #[test]
+    fn short_seconds_are_split_exactly_at_every_boundary() {
+        for secs in 0..=(1 << SHORT_BITS) / BILLION {
+            for nanos in [0, 1, 2, 511, 512, 513, BILLION / 2, BILLION - 2, BILLION - 1] {
+                let total = (secs * BILLION + nanos).min((1 << SHORT_BITS) - 1);
+                let expected = (total / BILLION, total % BILLION);
+                assert_eq!(split_seconds_short(total), expected, "{total}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_quick_carry_ends_where_its_division_does() {
+        let at = |nanos| carry_narrow(7, nanos, 0).map(Time::from);
+        assert_eq!(at(BILLION - 1), Some(Time { secs: 7, nanos: 999_999_999 }));
+        assert_eq!(at(BILLION), Some(Time { secs: 8, nanos: 0 }));
+        assert_eq!(at((1 << 40) - 1), Some(Time { secs: 7 + 1099, nanos: 511_627_775 }));
+        assert_eq!(at(1 << 40), None);
+        assert_eq!(at(1 << 63), None);
+        assert_eq!(carry_narrow(7, 1 << 63, QUICK_SHIFT), None, "a counter that is behind");
+        assert_eq!(carry_narrow(i64::MAX, BILLION, 0), None);
     }
 
     #[test]

@@ -40,8 +40,7 @@ impl Offset {
     #[must_use]
     pub fn apply(self, time: Time) -> Option<Time> {
         let secs = time.secs.checked_add(self.secs)?;
-        cycles::carry_narrow(secs, u128::from(self.nanos).checked_add(time.nanos.into())?, 0)
-            .map(Time::from)
+        cycles::carry(secs, self.nanos.checked_add(time.nanos.into())?.into(), 0)
     }
 }
 

@@ -16,14 +16,14 @@ use crate::update::TimeZone;
 /// A precise clock and the counter, taken together.
 ///
 /// # Invariants
-/// One that was read from a page is published, and its shift is one that a page may hold.
+/// One that was read from a page is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precise {
-    /// Counter cycles since the update, 0 for a counter that is behind.
-    pub cycles: u64,
+    /// Counter cycles since the update, negative for a counter that is behind.
+    pub cycles: i64,
     /// Nanoseconds a cycle, times 2^shift.
     pub mult: u32,
-    /// See `mult`.
+    /// See `mult`; above [`MAX_SHIFT`] there is no time.
     pub shift: u32,
     /// Two's complement seconds at the update.
     pub sec: u64,
@@ -32,31 +32,38 @@ pub struct Precise {
 }
 
 impl Precise {
-    /// The time, by the arithmetic that is enough while the product fits in 64 bits; `None` for
-    /// anything else, for [`time`](Self::time) to look at.
+    /// The time, by the arithmetic that is enough while the product has 63 bits; `None` for anything
+    /// else, for [`time`](Self::time) to look at.
     #[inline(always)] // the critical path behind the counter
     #[must_use]
     pub fn quick_time(&self) -> Option<WideTime> {
-        cycles::carry_narrow(self.sec.cast_signed(), self.shifted(), self.shift)
+        // First, since the sum behind it needs the flags.
+        if self.shift > cycles::QUICK_SHIFT {
+            core::hint::cold_path();
+            return None;
+        }
+        let shifted = cycles::scaled_narrow(self.nsec, self.cycles, self.mult)?;
+        cycles::carry_narrow(self.sec.cast_signed(), shifted, self.shift)
     }
 
-    /// The time; `None` if the seconds do not fit.
+    /// The time; `None` if the seconds do not fit, or no page may hold the shift.
     #[inline]
     #[must_use]
     pub fn time(&self) -> Option<Time> {
-        cycles::carry(self.sec.cast_signed(), self.shifted(), self.shift)
+        if self.shift > MAX_SHIFT {
+            return None;
+        }
+        // A counter that is behind leaves the time at the base.
+        let shifted = cycles::scaled(self.nsec, cycles::ahead(self.cycles), self.mult);
+        cycles::carry(self.sec.cast_signed(), shifted, self.shift)
     }
 
     /// Nanoseconds since zero, as [`quick_time`](Self::quick_time).
     #[inline(always)] // the critical path behind the counter
     #[must_use]
     pub fn quick_nanos(&self) -> Option<i64> {
-        cycles::total_narrow(self.sec, self.shifted(), self.shift)
-    }
-
-    #[inline(always)] // a multiplication and an addition
-    fn shifted(&self) -> u128 {
-        cycles::scaled(self.nsec, self.cycles, self.mult)
+        let shifted = cycles::scaled_narrow(self.nsec, self.cycles, self.mult)?;
+        cycles::total_narrow(self.sec, shifted, self.shift)
     }
 }
 
@@ -77,11 +84,11 @@ impl Coarse {
     #[must_use]
     pub fn quick_time(&self) -> Option<WideTime> {
         const WHOLE: u64 = NANOS_PER_SEC as u64;
-        if self.nsec.wrapping_sub(1) >= WHOLE - 1 {
-            core::hint::cold_path();
-            return None;
+        if self.nsec.wrapping_sub(1) < WHOLE - 1 {
+            return Some(WideTime { secs: self.sec.cast_signed(), nanos: self.nsec });
         }
-        Some(WideTime { secs: self.sec.cast_signed(), nanos: self.nsec })
+        core::hint::cold_path();
+        None
     }
 
     /// The same as a precise clock that stands still, so that one piece of code can finish both;
@@ -196,10 +203,12 @@ impl<C: Cells> Page<C> {
     ) -> Option<Precise> {
         let mode = ClockMode(self.clock_mode.get().cast_signed());
         let (sec, nsec) = (base.sec.get(), base.nsec.get());
-        if sec | nsec == 0 {
-            // Unpublished.
+        // One word is tested on the usual way: it is hardly ever 0 in a published slot.
+        if nsec == 0 {
             core::hint::cold_path();
-            return None;
+            if sec == 0 {
+                return None;
+            }
         }
         let counter = if let Some(counter) = read_counter(mode) {
             counter
@@ -212,12 +221,8 @@ impl<C: Cells> Page<C> {
         };
         // The difference is taken here, where it ends the life of three registers; it is harmless on
         // a mixture of updates, as every value of it is.
-        let cycles = cycles::elapsed_cycles(counter, self.cycle_last.get(), scale.mask.get());
+        let cycles = cycles::distance(counter, self.cycle_last.get(), scale.mask.get());
         let (mult, shift) = (scale.mult.get(), scale.shift.get());
-        if shift > MAX_SHIFT {
-            core::hint::cold_path();
-            return None;
-        }
         Some(Precise { cycles, mult, shift, sec, nsec })
     }
 
@@ -337,7 +342,7 @@ impl<C: Cells> Page<C> {
         if shift > MAX_SHIFT || (sec | nsec) == 0 {
             return None;
         }
-        Some(cycles::carry_narrow(sec.cast_signed(), u128::from(nsec), shift)?.secs)
+        Some(cycles::carry(sec.cast_signed(), nsec.into(), shift)?.secs)
     }
 
     /// Which ways of `getcpu` the kernel maintains, among others.
@@ -384,3 +389,6 @@ pub const fn resolution_time(nanos: u32) -> Time {
     core::hint::cold_path();
     Time { secs: (nanos / NANOS_PER_SEC) as i64, nanos: nanos % NANOS_PER_SEC }
 }
+
+#[cfg(test)]
+mod tests;

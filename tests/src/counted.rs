@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-/// A page whose clocks stand still, so that every call takes the same path: a cycle is 2^-34 ns.
+/// A page whose clocks stand still, so that every call takes the same path: a cycle is 2^-32 ns.
 ///
 /// # Errors
 /// That the image cannot be mapped.
@@ -107,7 +107,7 @@ pub fn page(mode: Mode, features: Features) -> io::Result<MappedImage> {
     let slot_bytes = mapped.image().slot_bytes;
     let (mut writer, _) = mapped.split();
     writer.format(features, slot_bytes);
-    let scale = Scale { mask: u64::MAX, mult: 1, shift: 34 };
+    let scale = Scale { mask: u64::MAX, mult: 1, shift: 32 };
     let mut values = PageValues {
         clock_mode: mode,
         steered: scale,

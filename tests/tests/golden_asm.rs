@@ -93,7 +93,20 @@ fn listing(image: &Image, symbol: &Symbol) -> Result<String, Failed> {
         }
         let _ = writeln!(text, "    {line}");
     }
-    let _ = writeln!(text, "\n# {} instructions, {} bytes", instructions.len(), symbol.size);
+    let count = instructions.len();
+    let _ = writeln!(text, "\n# {count} instructions, {} bytes", symbol.size);
+    // What a CPU keeps in one line of decoded instructions, if the function begins one.
+    let first_return =
+        instructions.iter().find(|instruction| instruction.mnemonic() == Mnemonic::Ret);
+    if let Some(first) = first_return
+        && start.is_multiple_of(64)
+    {
+        let _ = writeln!(
+            text,
+            "# {} bytes from a multiple of 64 to the first return",
+            first.next_ip() - start
+        );
+    }
     Ok(text)
 }
 
