@@ -15,4 +15,6 @@ pub mod page;
 pub mod processes;
 pub mod skip;
 pub mod stepped;
+pub mod stock;
+pub mod users;
 pub mod workshop;

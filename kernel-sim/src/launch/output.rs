@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::unistd::{ForkResult, Gid, Uid, fork, pipe2, setgid, setgroups, setuid};
 
+use crate::launch::background::set_dumpable;
 use crate::launch::calls::SystemCalls;
 use crate::launch::command::{Command, LaunchError, Outcome, Status};
 use crate::launch::letters::Letter;
@@ -78,7 +79,10 @@ fn become_user(user: Option<u32>) -> nix::Result<()> {
     let Some(user) = user else { return Ok(()) };
     setgroups(&[])?;
     setgid(Gid::from_raw(user))?;
-    setuid(Uid::from_raw(user))
+    setuid(Uid::from_raw(user))?;
+    // A change of user closes a process to that user. A command that the user starts is open, as
+    // every program that was exec'ed is, until it closes itself.
+    set_dumpable(true)
 }
 
 fn put_in_place(pipe: &OwnedFd, standard: i32) -> nix::Result<()> {

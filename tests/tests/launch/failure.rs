@@ -4,7 +4,7 @@ use std::thread;
 
 use kernel_sim::launch::{Clock, Command, Output};
 
-use crate::{guest, users, writable};
+use crate::{guest, writable};
 use tests::processes::{Run, eventually, is_gone, kill_hard, some};
 
 /// What the guest says of its clocks.
@@ -62,38 +62,37 @@ fn said(output: &Output) -> Said {
     Said::from(&String::from_utf8(output.stdout.clone()).unwrap())
 }
 
-pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on() {
-    for user in users() {
-        let mut keepers = Vec::new();
-        let output = while_running("keeper", user, 3_000, |run| {
-            for _ in 0..3 {
-                let keeper = some("there is another keeper", || {
-                    run.family.keeper().filter(|pid| !keepers.contains(pid))
-                });
-                thread::sleep(std::time::Duration::from_millis(100));
-                kill_hard(keeper);
-                keepers.push(keeper);
-            }
-        });
-        let said = said(&output);
-        assert_eq!(keepers.len(), 3);
-        assert_eq!(output.remarks.len(), 3, "{:?}", output.remarks);
-        // A keeper that was not replaced would leave them standing to the end.
-        assert!(said.still_ns < SECOND_NS, "{said:?}");
-        assert!(said.longest_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
-        assert_never_back(&said);
-        assert!(keepers.iter().all(|&pid| is_gone(pid)));
-    }
+pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on(user: Option<u32>) {
+    let mut keepers = Vec::new();
+    let output = while_running("keeper", user, 3_000, |run| {
+        for _ in 0..3 {
+            let keeper = some("there is another keeper", || {
+                run.family.keeper().filter(|pid| !keepers.contains(pid))
+            });
+            thread::sleep(std::time::Duration::from_millis(100));
+            kill_hard(keeper);
+            keepers.push(keeper);
+        }
+    });
+    let said = said(&output);
+    assert_eq!(keepers.len(), 3);
+    assert_eq!(output.remarks.len(), 3, "{:?}", output.remarks);
+    // A keeper that was not replaced would leave them standing to the end.
+    assert!(said.still_ns < SECOND_NS, "{said:?}");
+    assert!(said.longest_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+    assert_never_back(&said);
+    assert!(keepers.iter().all(|&pid| is_gone(pid)));
 }
 
 /// The guest's own words of a run whose command is killed do not come back through the command.
-fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Run)) -> Said {
-    let (file, words) = (writable(name), writable(&format!("{name}-words")));
+fn without_a_command(name: &str, user: Option<u32>, millis: u32, act: impl FnOnce(&Run)) -> Said {
+    let name = format!("{name}-{}", user.unwrap_or(0));
+    let (file, words) = (writable(&name), writable(&format!("{name}-words")));
     let script =
         format!("exec \"$0\" {} {millis} > {}", file.to_str().unwrap(), words.to_str().unwrap());
     let guest = guest("launch_clocks", "");
     let command = Command::new("sh").arg("-c").arg(script).arg(guest);
-    let run = thread::spawn(move || drop(command.output(users().pop().unwrap())));
+    let run = thread::spawn(move || drop(command.output(user)));
     let running = Run::read(&file);
     act(&running);
     eventually("the guest ends", || is_gone(running.program));
@@ -101,9 +100,9 @@ fn without_a_command(name: &str, millis: u32, act: impl FnOnce(&Run)) -> Said {
     Said::from(&std::fs::read_to_string(words).unwrap())
 }
 
-pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
+pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind(user: Option<u32>) {
     let mut served = Vec::new();
-    let said = without_a_command("command", 3_500, |run| {
+    let said = without_a_command("command", user, 3_500, |run| {
         served = vec![run.keeper(), run.next_keeper(), run.tracer()];
         kill_hard(run.command);
         eventually("the command is gone", || is_gone(run.command));
@@ -117,9 +116,9 @@ pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind() {
     });
 }
 
-pub(crate) fn a_keeper_is_replaced_although_the_command_is_dead() {
+pub(crate) fn a_keeper_is_replaced_although_the_command_is_dead(user: Option<u32>) {
     let mut next = 0;
-    let said = without_a_command("next", 2_000, |run| {
+    let said = without_a_command("next", user, 2_000, |run| {
         next = run.next_keeper();
         for pid in [run.command, run.keeper()] {
             kill_hard(pid);
@@ -131,23 +130,21 @@ pub(crate) fn a_keeper_is_replaced_although_the_command_is_dead() {
     eventually("it ends with the last program", || is_gone(next));
 }
 
-pub(crate) fn both_keepers_killed_at_once_are_replaced() {
-    for user in users() {
-        let output = while_running("both", user, 2_000, |run| {
-            let both = [run.next_keeper(), run.keeper()];
-            both.into_iter().for_each(kill_hard);
-            eventually("there are others", || {
-                run.family.keeper().is_some_and(|pid| !both.contains(&pid))
-            });
+pub(crate) fn both_keepers_killed_at_once_are_replaced(user: Option<u32>) {
+    let output = while_running("both", user, 2_000, |run| {
+        let both = [run.next_keeper(), run.keeper()];
+        both.into_iter().for_each(kill_hard);
+        eventually("there are others", || {
+            run.family.keeper().is_some_and(|pid| !both.contains(&pid))
         });
-        let said = said(&output);
-        assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
-        assert_never_back(&said);
-    }
+    });
+    let said = said(&output);
+    assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+    assert_never_back(&said);
 }
 
-pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs() {
-    let said = without_a_command("alone", 2_000, |run| {
+pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs(user: Option<u32>) {
+    let said = without_a_command("alone", user, 2_000, |run| {
         // The command first, so that it replaces nobody.
         for pid in [run.command, run.next_keeper(), run.keeper(), run.tracer()] {
             kill_hard(pid);
@@ -161,25 +158,23 @@ pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs() {
     assert_never_back(&said);
 }
 
-pub(crate) fn a_program_that_outlives_the_first_keeps_its_clock_and_is_followed() {
-    for user in users() {
-        let file = writable(&format!("orphan-{}", user.unwrap_or(0)));
-        // The grandchild lives on after the command has returned, and execs then.
-        let script = "(read line < \"$0\"; date +%s > \"$0.done\") > /dev/null 2>&1 &";
-        let pipe = file.to_str().unwrap();
-        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
-        let clock = Clock::At(4_000_000_000 * i128::from(SECOND_NS));
-        let command = Command::new("sh").args(["-c", &format!("umask 0; {script}"), pipe]);
-        let output = command.clock(clock).output(user).unwrap();
-        assert!(output.outcome.status.success());
-        std::fs::write(&file, "go\n").unwrap();
-        let done = writable(&format!("orphan-{}.done", user.unwrap_or(0)));
-        let mut text = String::new();
-        eventually("the orphan tells the time", || {
-            text = std::fs::read_to_string(&done).unwrap_or_default();
-            text.ends_with('\n')
-        });
-        let told: i64 = text.trim().parse().unwrap();
-        assert!((4_000_000_000..4_000_000_100).contains(&told), "{told}");
-    }
+pub(crate) fn a_program_that_outlives_the_first_keeps_its_clock_and_is_followed(user: Option<u32>) {
+    let file = writable(&format!("orphan-{}", user.unwrap_or(0)));
+    // The grandchild lives on after the command has returned, and execs then.
+    let script = "(read line < \"$0\"; date +%s > \"$0.done\") > /dev/null 2>&1 &";
+    let pipe = file.to_str().unwrap();
+    nix::unistd::mkfifo(&file, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+    let clock = Clock::At(4_000_000_000 * i128::from(SECOND_NS));
+    let command = Command::new("sh").args(["-c", &format!("umask 0; {script}"), pipe]);
+    let output = command.clock(clock).output(user).unwrap();
+    assert!(output.outcome.status.success());
+    std::fs::write(&file, "go\n").unwrap();
+    let done = writable(&format!("orphan-{}.done", user.unwrap_or(0)));
+    let mut text = String::new();
+    eventually("the orphan tells the time", || {
+        text = std::fs::read_to_string(&done).unwrap_or_default();
+        text.ends_with('\n')
+    });
+    let told: i64 = text.trim().parse().unwrap();
+    assert!((4_000_000_000..4_000_000_100).contains(&told), "{told}");
 }

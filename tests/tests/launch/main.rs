@@ -5,15 +5,19 @@
 
 mod attack;
 mod failure;
+mod leftovers;
+mod runs;
 mod unusual;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use kernel_sim::launch::Command;
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
 use tests::skip::{missing, skip};
+use tests::users::{User, needs_root};
 use tests::workshop::Workshop;
 
 /// Where the guests are, and where any user may write.
@@ -31,71 +35,122 @@ static GUESTS: LazyLock<Guests> = LazyLock::new(|| {
     Guests { workshop, writable }
 });
 
-fn main() {
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("--alone", words)) = words.split_first().map(|(first, rest)| (&**first, rest)) {
+        return leftovers::alone(words);
+    }
     let mut arguments = Arguments::from_args();
     // A program forks from the harness; two at a time is what the machine has room for.
     arguments.test_threads = arguments.test_threads.or(Some(2));
     let conclusion = libtest_mimic::run(&arguments, trials());
     GUESTS.workshop.clear();
-    conclusion.exit()
+    conclusion.exit_code()
 }
 
-/// Tests by module, each named after its function, with the tools that it needs.
+/// As whom a test runs its programs.
+#[derive(Clone, Copy)]
+enum By {
+    /// As root and as an ordinary user, a test each.
+    Each,
+    /// As root.
+    Root,
+    /// As an ordinary user.
+    Ordinary,
+    /// As an ordinary user, after root has prepared it.
+    Prepared,
+}
+
+/// Tests by module, each named after its function, with its users and the tools that it needs.
 macro_rules! trials {
-    ($($module:ident { $($name:ident $(needs $tool:literal)?),* $(,)? })*) => {
+    ($($module:ident { $($by:ident $name:ident $(needs $tool:literal)?),* $(,)? })*) => {
         fn trials() -> Vec<Trial> {
-            vec![$($(trial(
+            let all = [$($(trials_of(
                 concat!(stringify!($module), "::", stringify!($name)),
+                By::$by,
                 &[$($tool)?],
                 $module::$name,
-            )),*),*]
+            )),*),*];
+            all.into_iter().flatten().collect()
         }
     };
 }
 
 trials! {
+    runs {
+        Each a_pipeline_of_programs_has_the_hosts_time_without_a_system_call,
+        Each a_moved_clock_moves_at_every_exec_and_by_the_same_amount,
+        Each a_date_that_no_page_can_hold_is_refused,
+        Each status_and_signals_are_the_programs_own,
+        Each a_program_that_cannot_be_executed_is_an_error_with_the_shells_code,
+        Each descriptors_and_environment_are_as_without_us,
+        Each a_detached_program_is_on_the_image_and_free,
+    }
     attack {
-        no_way_to_change_the_page_or_to_get_into_a_process_that_can,
-        the_same_attempts_succeed_against_a_process_without_protection,
+        Ordinary no_way_to_change_the_page_or_to_get_into_a_process_that_can,
+        Ordinary no_way_for_a_program_that_was_let_go,
+        Prepared every_attempt_succeeds_against_a_page_without_protection,
     }
     failure {
-        a_killed_keeper_is_replaced_and_the_clocks_go_on,
-        a_killed_command_leaves_every_clock_running_and_nothing_behind,
-        a_keeper_is_replaced_although_the_command_is_dead,
-        both_keepers_killed_at_once_are_replaced,
-        with_command_tracer_and_keeper_dead_no_call_hangs,
-        a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
+        Each a_killed_keeper_is_replaced_and_the_clocks_go_on,
+        Each a_killed_command_leaves_every_clock_running_and_nothing_behind,
+        Each a_keeper_is_replaced_although_the_command_is_dead,
+        Each both_keepers_killed_at_once_are_replaced,
+        Each with_command_tracer_and_keeper_dead_no_call_hangs,
+        Each a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
+    }
+    leftovers {
+        Root a_stock_shows_each_kind_of_thing_that_is_left,
+        Root nothing_is_left_of_a_run_of_root,
+        Prepared nothing_is_left_of_a_run,
     }
     unusual {
-        a_thousand_children_have_the_clock,
-        an_exec_from_another_thread_and_as_another_user_is_followed,
-        a_filter_against_clock_calls_does_not_matter,
-        a_filter_against_being_put_on_the_image_is_named,
-        a_program_without_descriptors_or_address_space_has_the_clock,
-        too_little_address_space_for_the_image_is_named,
-        the_image_can_be_unmapped,
-        the_vsyscall_page_has_the_hosts_time_and_is_not_counted,
-        a_32_bit_program_runs_and_is_named,
-        a_program_that_asks_to_be_traced_is_told_of_detach,
-        a_program_that_traces_its_children_is_told_of_detach_once,
-        a_filter_that_asks_a_tracer_finds_none,
-        a_debugger_is_told_of_detach needs "strace",
-        a_set_user_id_program_runs_as_the_kernel_allows,
-        an_unreadable_program_is_named,
-        valgrind_runs_with_the_hosts_time needs "valgrind",
-        two_hundred_programs_at_once_see_one_clock,
+        Each a_thousand_children_have_the_clock,
+        Each an_exec_from_another_thread_is_followed,
+        Root an_exec_as_another_user_is_followed,
+        Each a_filter_against_clock_calls_does_not_matter,
+        Ordinary a_filter_against_being_put_on_the_image_is_named,
+        Root a_filter_against_being_put_on_the_image_is_suspended,
+        Each a_program_without_descriptors_or_address_space_has_the_clock,
+        Each too_little_address_space_for_the_image_is_named,
+        Each the_image_can_be_unmapped,
+        Each the_vsyscall_page_has_the_hosts_time_and_is_not_counted,
+        Each a_32_bit_program_runs_and_is_named,
+        Each a_program_that_asks_to_be_traced_is_told_of_detach,
+        Each a_program_that_traces_its_children_is_told_of_detach_once,
+        Each a_filter_that_asks_a_tracer_finds_none,
+        Each a_debugger_is_told_of_detach needs "strace",
+        Root a_set_user_id_program_has_the_clock,
+        Ordinary a_set_user_id_program_is_named,
+        Prepared an_unreadable_program_is_named,
+        Each valgrind_runs_with_the_hosts_time needs "valgrind",
+        Each two_hundred_programs_at_once_see_one_clock,
     }
 }
 
-fn trial(name: &str, needs: &'static [&'static str], run: fn()) -> Trial {
-    let missing = missing(needs);
-    Trial::ignorable_test(name, move || match missing {
-        Some(reason) => skip(&reason),
-        None => {
-            run();
-            Ok(libtest_mimic::Completion::Completed)
-        }
-    })
+fn trials_of(
+    name: &str,
+    by: By,
+    needs: &'static [&'static str],
+    run: fn(Option<u32>),
+) -> Vec<Trial> {
+    let users = match by {
+        By::Each => vec![User::Root, User::Ordinary],
+        By::Root => vec![User::Root],
+        By::Ordinary | By::Prepared => vec![User::Ordinary],
+    };
+    let trial = |user: User| {
+        let prepared = if matches!(by, By::Prepared) { needs_root() } else { None };
+        let missing = user.missing().or(prepared).or_else(|| missing(needs));
+        Trial::ignorable_test(format!("{name} as {}", user.name()), move || match missing {
+            Some(reason) => skip(&reason),
+            None => {
+                run(user.id());
+                Ok(Completion::Completed)
+            }
+        })
+    };
+    users.into_iter().map(trial).collect()
 }
 
 /// A guest written in C, compiled.
@@ -128,14 +183,4 @@ fn copy(from: &OsString, name: &str, mode: u32) -> PathBuf {
     std::fs::copy(Path::new(from), &to).unwrap();
     std::fs::set_permissions(&to, std::fs::Permissions::from_mode(mode)).unwrap();
     to
-}
-
-/// An ordinary user, where the tests run as root and can become one.
-fn users() -> Vec<Option<u32>> {
-    if nix::unistd::geteuid().is_root() { vec![None, Some(65534)] } else { vec![None] }
-}
-
-/// The user for what root could do.
-fn ordinary_user() -> Option<u32> {
-    nix::unistd::geteuid().is_root().then_some(65534)
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use kernel_sim::launch::{Clock, Command, Output, Remark, Status};
 
-use crate::{copy, guest, ordinary_user, shell, users};
+use crate::{copy, guest, shell};
 
 /// Seconds since 1970 of the clock that these programs see.
 const THERE: i64 = 4_000_000_000;
@@ -48,39 +48,35 @@ fn warning(output: &Output) -> String {
     warnings.collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) fn a_thousand_children_have_the_clock() {
-    for user in users() {
-        let output = moved(&["forks", "1000"]).output(user).unwrap();
-        assert_eq!(out(&output), "1000\n", "{output:?}");
+pub(crate) fn a_thousand_children_have_the_clock(user: Option<u32>) {
+    let output = moved(&["forks", "1000"]).output(user).unwrap();
+    assert_eq!(out(&output), "1000\n", "{output:?}");
+}
+
+pub(crate) fn an_exec_from_another_thread_is_followed(user: Option<u32>) {
+    assert_moved(&moved(&["thread", "SELF", "show"]).output(user).unwrap());
+}
+
+pub(crate) fn an_exec_as_another_user_is_followed(user: Option<u32>) {
+    assert_moved(&moved(&["user", "65533", "SELF", "show"]).output(user).unwrap());
+}
+
+pub(crate) fn a_filter_against_clock_calls_does_not_matter(user: Option<u32>) {
+    for kind in ["clocks-errno", "clocks-kill"] {
+        assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
     }
 }
 
-pub(crate) fn an_exec_from_another_thread_and_as_another_user_is_followed() {
-    for user in users() {
-        assert_moved(&moved(&["thread", "SELF", "show"]).output(user).unwrap());
-    }
-    if ordinary_user().is_some() {
-        assert_moved(&moved(&["user", "65533", "SELF", "show"]).output(None).unwrap());
+pub(crate) fn a_filter_against_being_put_on_the_image_is_suspended(user: Option<u32>) {
+    for kind in ["sockets-errno", "sockets-kill"] {
+        assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
     }
 }
 
-pub(crate) fn a_filter_against_clock_calls_does_not_matter() {
-    for user in users() {
-        for kind in ["clocks-errno", "clocks-kill"] {
-            assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
-        }
-    }
-}
-
-pub(crate) fn a_filter_against_being_put_on_the_image_is_named() {
-    // Root can suspend a filter while the image is placed.
-    let root = nix::unistd::geteuid().is_root();
+pub(crate) fn a_filter_against_being_put_on_the_image_is_named(user: Option<u32>) {
     for kind in ["sockets-errno", "sockets-kill"] {
         let command = moved(&["filter", kind, "SELF", "show"]);
-        if root {
-            assert_moved(&command.output(None).unwrap());
-        }
-        let output = command.output(ordinary_user()).unwrap();
+        let output = command.output(user).unwrap();
         let said = warning(&output);
         assert!(!said.is_empty(), "{output:?}");
         assert!(said.contains("socketpair") && said.contains("launch_unusual"), "{said}");
@@ -96,34 +92,32 @@ pub(crate) fn a_filter_against_being_put_on_the_image_is_named() {
     }
 }
 
-pub(crate) fn a_program_without_descriptors_or_address_space_has_the_clock() {
-    for user in users() {
-        let program = unusual_static();
-        let itself = program.to_str().unwrap();
-        let run = |what: &str| {
-            let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
-            Command::new(&program).args([what, itself, "show"]).clock(clock).output(user).unwrap()
-        };
-        assert_moved(&run("descriptors"));
-        let hard = run("hard");
-        // CAP_SYS_RESOURCE makes room, which also root may lack.
-        if out(&hard).ends_with(" host\n") {
-            assert!(warning(&hard).contains("limit of descriptors"), "{hard:?}");
-        } else {
-            assert_moved(&hard);
-        }
-        assert_moved(&moved(&["space"]).output(user).unwrap());
+pub(crate) fn a_program_without_descriptors_or_address_space_has_the_clock(user: Option<u32>) {
+    let program = unusual_static();
+    let itself = program.to_str().unwrap();
+    let run = |what: &str| {
+        let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+        Command::new(&program).args([what, itself, "show"]).clock(clock).output(user).unwrap()
+    };
+    assert_moved(&run("descriptors"));
+    let hard = run("hard");
+    // CAP_SYS_RESOURCE makes room, which also root may lack.
+    if out(&hard).ends_with(" host\n") {
+        assert!(warning(&hard).contains("limit of descriptors"), "{hard:?}");
+    } else {
+        assert_moved(&hard);
     }
+    assert_moved(&moved(&["space"]).output(user).unwrap());
 }
 
-pub(crate) fn too_little_address_space_for_the_image_is_named() {
+pub(crate) fn too_little_address_space_for_the_image_is_named(user: Option<u32>) {
     // Enough for the program, not for the page and the image beside it.
     let program = unusual_static();
     let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
     let found = (500..2_000).step_by(4).find_map(|kilobytes| {
         let script = format!("ulimit -v {kilobytes}; exec \"$0\" show");
         let command = Command::new("sh").arg("-c").arg(script).arg(&program).clock(clock);
-        let output = command.output(None).unwrap();
+        let output = command.output(user).unwrap();
         (!output.stdout.is_empty()).then_some(output)
     });
     let output = found.expect("the program runs in two megabytes");
@@ -131,145 +125,129 @@ pub(crate) fn too_little_address_space_for_the_image_is_named() {
     assert!(on_host == warning(&output).contains("mmap"), "{output:?}");
 }
 
-pub(crate) fn the_image_can_be_unmapped() {
-    for user in users() {
-        let output = moved(&["unmap"]).output(user).unwrap();
-        assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
-    }
+pub(crate) fn the_image_can_be_unmapped(user: Option<u32>) {
+    let output = moved(&["unmap"]).output(user).unwrap();
+    assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
 }
 
-pub(crate) fn the_vsyscall_page_has_the_hosts_time_and_is_not_counted() {
+pub(crate) fn the_vsyscall_page_has_the_hosts_time_and_is_not_counted(user: Option<u32>) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let has_page = maps.contains("[vsyscall]");
-    for user in users() {
-        let before = tests::kernel::clock_gettime(libc::CLOCK_REALTIME).0;
-        let output = moved(&["vsyscall"]).count(true).output(user).unwrap();
-        if !has_page {
-            // Linux with vsyscall=none: nothing is there, with or without a launcher.
-            assert_eq!(output.outcome.status, Status::Signaled(libc::SIGSEGV), "{output:?}");
-            continue;
-        }
-        // The kernel serves it, by a fault that is no system call and that no tracer sees.
-        let text = out(&output);
-        let (seconds, place) = text.trim().split_once(' ').unwrap();
-        let seconds: i64 = seconds.parse().unwrap();
-        assert!((before - 1..before + 100).contains(&seconds), "{seconds} is not the host's time");
-        assert_eq!((place, output.outcome.calls.total()), ("image", 0), "{output:?}");
+    let before = tests::kernel::clock_gettime(libc::CLOCK_REALTIME).0;
+    let output = moved(&["vsyscall"]).count(true).output(user).unwrap();
+    if !has_page {
+        // Linux with vsyscall=none: nothing is there, with or without a launcher.
+        assert_eq!(output.outcome.status, Status::Signaled(libc::SIGSEGV), "{output:?}");
+        return;
     }
+    // The kernel serves it, by a fault that is no system call and that no tracer sees.
+    let text = out(&output);
+    let (seconds, place) = text.trim().split_once(' ').unwrap();
+    let seconds: i64 = seconds.parse().unwrap();
+    assert!((before - 1..before + 100).contains(&seconds), "{seconds} is not the host's time");
+    assert_eq!((place, output.outcome.calls.total()), ("image", 0), "{output:?}");
 }
 
-pub(crate) fn a_32_bit_program_runs_and_is_named() {
+pub(crate) fn a_32_bit_program_runs_and_is_named(user: Option<u32>) {
     let program = guest("launch_32bit", "-m32 -static -nostdlib -ffreestanding -fno-pie -no-pie");
-    for user in users() {
-        let output = Command::new(&program).output(user).unwrap();
-        assert_eq!(output.outcome.status, Status::Exited(7), "{output:?}");
-        let said = warning(&output);
-        assert!(said.contains("32-bit") && said.contains("launch_32bit"), "{said}");
-        assert!(said.contains(" asks to be traced"), "{said}");
-    }
+    let output = Command::new(&program).output(user).unwrap();
+    assert_eq!(output.outcome.status, Status::Exited(7), "{output:?}");
+    let said = warning(&output);
+    assert!(said.contains("32-bit") && said.contains("launch_32bit"), "{said}");
+    assert!(said.contains(" asks to be traced"), "{said}");
 }
 
-pub(crate) fn a_program_that_asks_to_be_traced_is_told_of_detach() {
-    for user in users() {
-        let command = moved(&["traceme"]);
+pub(crate) fn a_program_that_asks_to_be_traced_is_told_of_detach(user: Option<u32>) {
+    let command = moved(&["traceme"]);
+    let output = command.output(user).unwrap();
+    assert_eq!(out(&output), "Operation not permitted image\n");
+    let said = warning(&output);
+    assert!(said.contains(" asks to be traced"), "{said}");
+    assert!(said.contains("EPERM") && said.contains("--detach"), "{said}");
+    let output = command.detach(true).output(user).unwrap();
+    assert_eq!(out(&output), "traced image\n");
+    assert_eq!(output.remarks, []);
+}
+
+pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once(user: Option<u32>) {
+    for what in ["traces", "seizes"] {
+        let command = moved(&[what]);
         let output = command.output(user).unwrap();
-        assert_eq!(out(&output), "Operation not permitted image\n");
+        assert_eq!(out(&output), "Operation not permitted image\n", "{output:?}");
         let said = warning(&output);
-        assert!(said.contains(" asks to be traced"), "{said}");
-        assert!(said.contains("EPERM") && said.contains("--detach"), "{said}");
+        let asks =
+            if what == "traces" { "asks to be traced" } else { "asks to trace another process" };
+        assert_eq!(said.matches(asks).count(), 1, "{said}");
+        assert!(said.contains("--detach"), "{said}");
         let output = command.detach(true).output(user).unwrap();
         assert_eq!(out(&output), "traced image\n");
         assert_eq!(output.remarks, []);
     }
+    // One that was never ours is none of our business.
+    let output = moved(&["seizes", "1"]).output(user).unwrap();
+    assert_eq!(output.remarks, [], "{output:?}");
 }
 
-pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once() {
-    for user in users() {
-        for what in ["traces", "seizes"] {
-            let command = moved(&[what]);
-            let output = command.output(user).unwrap();
-            assert_eq!(out(&output), "Operation not permitted image\n", "{output:?}");
-            let said = warning(&output);
-            let asks = if what == "traces" {
-                "asks to be traced"
-            } else {
-                "asks to trace another process"
-            };
-            assert_eq!(said.matches(asks).count(), 1, "{said}");
-            assert!(said.contains("--detach"), "{said}");
-            let output = command.detach(true).output(user).unwrap();
-            assert_eq!(out(&output), "traced image\n");
-            assert_eq!(output.remarks, []);
-        }
-        // One that was never ours is none of our business.
-        let output = moved(&["seizes", "1"]).output(user).unwrap();
-        assert_eq!(output.remarks, [], "{output:?}");
+pub(crate) fn a_filter_that_asks_a_tracer_finds_none(user: Option<u32>) {
+    for is_counted in [false, true] {
+        let output = moved(&["asks-tracer"]).count(is_counted).output(user).unwrap();
+        assert_eq!(out(&output), "Function not implemented image\n", "{output:?}");
+        assert_eq!(output.remarks, []);
     }
 }
 
-pub(crate) fn a_filter_that_asks_a_tracer_finds_none() {
-    for user in users() {
-        for is_counted in [false, true] {
-            let output = moved(&["asks-tracer"]).count(is_counted).output(user).unwrap();
-            assert_eq!(out(&output), "Function not implemented image\n", "{output:?}");
-            assert_eq!(output.remarks, []);
-        }
-    }
-}
-
-pub(crate) fn a_debugger_is_told_of_detach() {
+pub(crate) fn a_debugger_is_told_of_detach(user: Option<u32>) {
     let strace = shell("exec strace -o /dev/null true");
-    let output = strace.output(None).unwrap();
+    let output = strace.output(user).unwrap();
     let said = warning(&output);
     assert!(said.contains("strace asks to") && said.contains("--detach"), "{output:?}");
     let output = Command::new("strace").args(["-qq", "-e", "trace=none", "date", "+%s"]);
-    let output = output.detach(true).output(None).unwrap();
+    let output = output.detach(true).output(user).unwrap();
     assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
 }
 
-pub(crate) fn a_set_user_id_program_runs_as_the_kernel_allows() {
-    let program = copy(&unusual(), "set-user-id", 0o4755);
-    let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
-    let command = Command::new(&program).arg("show").clock(clock);
-    if nix::unistd::geteuid().is_root() {
-        assert_moved(&command.output(None).unwrap());
-    }
-    let output = command.output(ordinary_user()).unwrap();
+fn set_user_id(name: &str) -> Command {
+    let program = copy(&unusual(), name, 0o4755);
+    Command::new(&program).arg("show").clock(Clock::At(i128::from(THERE) * 1_000_000_000))
+}
+
+pub(crate) fn a_set_user_id_program_has_the_clock(user: Option<u32>) {
+    assert_moved(&set_user_id("set-user-id").output(user).unwrap());
+}
+
+pub(crate) fn a_set_user_id_program_is_named(user: Option<u32>) {
+    // The kernel runs it as who launched it.
+    let output = set_user_id("set-user-id-named").output(user).unwrap();
     assert!(out(&output).ends_with(" image\n"), "{output:?}");
     assert!(warning(&output).contains("set-user-ID"), "{output:?}");
 }
 
-pub(crate) fn an_unreadable_program_is_named() {
-    let Some(user) = ordinary_user() else { return };
+pub(crate) fn an_unreadable_program_is_named(user: Option<u32>) {
     let program = copy(&unusual(), "unreadable", 0o711);
-    let output = Command::new(&program).arg("show").output(Some(user)).unwrap();
+    let output = Command::new(&program).arg("show").output(user).unwrap();
     assert!(out(&output).ends_with(" host\n"), "{output:?}");
     assert!(warning(&output).contains("unreadable"), "{output:?}");
 }
 
-pub(crate) fn valgrind_runs_with_the_hosts_time() {
+pub(crate) fn valgrind_runs_with_the_hosts_time(user: Option<u32>) {
     // It hides the vDSO from its program, which then asks the kernel.
     let command = Command::new("valgrind").args(["-q", "--tool=none"]).arg(unusual()).arg("show");
-    let output = command.output(None).unwrap();
+    let output = command.output(user).unwrap();
     assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
     assert!(warning(&output).contains("valgrind hides every vDSO"), "{output:?}");
 }
 
-pub(crate) fn two_hundred_programs_at_once_see_one_clock() {
+pub(crate) fn two_hundred_programs_at_once_see_one_clock(user: Option<u32>) {
     let itself = unusual();
     let itself = itself.to_str().unwrap();
     // Not at once, so that a clock that began anew for each program would be seen.
     let script =
         format!("sleep 2; for i in $(seq 200); do {itself} show & done; wait; {itself} show");
-    for user in users() {
-        let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
-        let output = shell(&script).clock(clock).output(user).unwrap();
-        let text = out(&output);
-        let seconds: Vec<i64> = text
-            .lines()
-            .map(|line| line.strip_suffix(" image").unwrap().parse().unwrap())
-            .collect();
-        assert_eq!(seconds.len(), 201, "{:?}", output.remarks);
-        assert!(seconds.iter().all(|at| (THERE + 2..=seconds[200]).contains(at)), "{seconds:?}");
-    }
+    let clock = Clock::At(i128::from(THERE) * 1_000_000_000);
+    let output = shell(&script).clock(clock).output(user).unwrap();
+    let text = out(&output);
+    let seconds: Vec<i64> =
+        text.lines().map(|line| line.strip_suffix(" image").unwrap().parse().unwrap()).collect();
+    assert_eq!(seconds.len(), 201, "{:?}", output.remarks);
+    assert!(seconds.iter().all(|at| (THERE + 2..=seconds[200]).contains(at)), "{seconds:?}");
 }

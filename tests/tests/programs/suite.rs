@@ -1,7 +1,7 @@
 //! Real programs on the image: right time, and no clock, time or getcpu call that reaches the
 //! kernel.
 //!
-//! Each program runs three times, as root (if the tests do) and as an ordinary user:
+//! Each program runs three times, as root and as an ordinary user:
 //!
 //! 1. with the host's time: what it prints lies between two system calls of this process, and no
 //!    call that the page can serve was made;
@@ -22,13 +22,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tests::skip::{cannot_launch, missing, skip};
+use tests::users::User;
 use tests::workshop::Workshop;
 
 use self::guests::GUESTS;
 use self::table::Table;
-
-/// What `nobody` has on Debian, and who owns nothing.
-const ORDINARY_USER: u32 = 65534;
 
 pub(crate) fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -43,20 +41,18 @@ pub(crate) fn main() -> ExitCode {
     for guest in GUESTS {
         // Built once, by whoever comes first.
         let built = Arc::new(OnceLock::new());
-        for user in users() {
+        for user in User::ALL {
             let (workshop, table) = (Arc::clone(&workshop), Arc::clone(&table));
             let (built, no_launch) = (Arc::clone(&built), no_launch.clone());
-            let who = match user {
-                Some(_) => "an ordinary user",
-                None => "the caller",
-            };
-            trials.push(Trial::ignorable_test(format!("{} as {who}", guest.name), move || {
-                if let Some(reason) = no_launch.or_else(|| missing(guest.needs)) {
+            let name = format!("{} as {}", guest.name, user.name());
+            trials.push(Trial::ignorable_test(name, move || {
+                let missing = || user.missing().or_else(|| missing(guest.needs));
+                if let Some(reason) = no_launch.or_else(missing) {
                     return skip(&reason);
                 }
                 let command = built.get_or_init(|| (guest.make)(&workshop));
                 let command = command.as_ref().map_err(Failed::from)?;
-                let found = run::all(guest, command, user)?;
+                let found = run::all(guest, command, user.id())?;
                 if !blesses {
                     table::compare(guest, &found)?;
                 }
@@ -73,13 +69,4 @@ pub(crate) fn main() -> ExitCode {
         table.bless();
     }
     conclusion.exit_code()
-}
-
-/// As whom programs run: as who runs the tests, and if that is root, as an ordinary user too.
-fn users() -> Vec<Option<u32>> {
-    let mut users = vec![None];
-    if nix::unistd::geteuid().is_root() {
-        users.push(Some(ORDINARY_USER));
-    }
-    users
 }
