@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use object::elf;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use tests::code::IMAGES;
 use tests::skip::{cannot_launch, missing, skip};
 use tests::workshop::Workshop;
 use xtask::tools::{root, tool};
@@ -55,11 +56,18 @@ pub(crate) fn main() -> ExitCode {
             Box::new(move |shop| stepped(shop, path, &linker::SYSCALL, Finds::Always))
         });
     }
-    add("gdb finds main from every instruction there is".to_owned(), &["gcc", "gdb"], {
-        Box::new(|shop| walked(shop, &linker::SYSCALL, Finds::Always))
-    });
+    for (policy, image) in IMAGES {
+        let name = format!("gdb finds main from every instruction there is: {policy}");
+        add(name, &["gcc", "gdb"], {
+            Box::new(move |shop| {
+                walked(shop, &format!("walk-{policy}"), image, image, Finds::Always)
+            })
+        });
+    }
     add("gdb is lost at some of them where rows are wrong".to_owned(), &["gcc", "gdb"], {
-        Box::new(|shop| walked(shop, &with_wrong_rows(), Finds::NotAlways))
+        Box::new(|shop| {
+            walked(shop, "walk-wrong", &linker::SYSCALL, &with_wrong_rows(), Finds::NotAlways)
+        })
     });
     add("a Go program that faults in the image says where".to_owned(), &["go", "gcc"], {
         Box::new(go_fault)
@@ -204,12 +212,19 @@ fn stepped(shop: &Workshop, path: &Path, image: &Image, finds: Finds) -> Result<
 /// Runs the guest and goes every way through the image with gdb, whatever the page says.
 ///
 /// That the stack at an instruction does not depend on the way to it, `unwind_table.rs` asserts.
-fn walked(shop: &Workshop, image: &Image, finds: Finds) -> Result<(), String> {
-    let ways = Ways::of(&linker::SYSCALL)?;
-    let name = format!("walk-{finds:?}");
+///
+/// `code` is the image whose instructions they are, `image` what is mapped of it.
+fn walked(
+    shop: &Workshop,
+    name: &str,
+    code: &Image,
+    image: &Image,
+    finds: Finds,
+) -> Result<(), String> {
+    let ways = Ways::of(code)?;
     let file = shop.path(&format!("ways-{name}"));
     std::fs::write(&file, ways.to_text(image)?).map_err(|error| format!("the ways: {error}"))?;
-    let said = debugged(shop, &name, &PATHS[0], image, &["gdb/frames.py", "gdb/walk.py"])?;
+    let said = debugged(shop, name, &PATHS[0], image, &["gdb/frames.py", "gdb/walk.py"])?;
     let line = said.lines().find(|line| line.starts_with("instructions ")).unwrap_or_default();
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [instructions, good, calls, forced] = numbers[..] else {

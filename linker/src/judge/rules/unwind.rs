@@ -57,11 +57,11 @@ pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
     name: "unwind-every-path",
     level: Level::Must,
     scope: Scope::NotOn(&[Arch::Arm]),
-    demand: "what no unwind entry covers is padding, so code that is not exported has rows too \
-             (aarch64's signal trampoline is recognised by its code)",
+    demand: "what no unwind entry covers is padding, so code that is not exported has rows too",
     consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
     check: |file| {
         let mut covered = ranges(file)?;
+        // Recognised by its code, as above.
         if file.arch == Arch::Aarch64 {
             let trampolines = file.tables.symbols.iter().filter(|s| s.name.ends_with("sigreturn"));
             covered.extend(trampolines.map(|s| s.value..s.value.saturating_add(s.size)));

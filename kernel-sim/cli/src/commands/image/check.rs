@@ -27,6 +27,10 @@ pub(crate) struct Arguments {
     /// note can be driven: it says how their page is laid out.
     #[arg(long)]
     drive: bool,
+    /// With --drive: give up on an image that has not answered every call after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "drive",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     /// The process of its own, which gets the image as its input.
     #[arg(long, hide = true)]
     driven: bool,
@@ -35,7 +39,7 @@ pub(crate) struct Arguments {
 /// Prints a line for each rule; an error is what keeps the image from being judged.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.driven {
-        return super::drive::here();
+        return super::drive::here(arguments.limit);
     }
     let (name, bytes) = match &arguments.file {
         Some(file) => (file.display().to_string(), read(file)?),
@@ -60,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     if arguments.drive {
-        return super::drive::run(&name, &file);
+        return super::drive::run(&name, &file, arguments.limit);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,7 +80,7 @@ fn print_finding(finding: &Finding) {
     let rule = finding.rule;
     let (mark, text) = match &finding.outcome {
         Outcome::Holds => ("ok", rule.demand.to_owned()),
-        Outcome::NotApplicable(reason) => ("-", reason.clone()),
+        Outcome::NotApplicable(reason) => ("n/a", reason.clone()),
         Outcome::Broken(broken) => {
             let mark = match rule.level {
                 Level::Must => "MUST",

@@ -15,11 +15,8 @@ use linker::judge::{Arch, ImageFile};
 /// The most differences that are shown.
 const SHOWN: usize = 20;
 
-/// After so many seconds the child is ended: all calls take less than one.
-const SECONDS: u32 = 60;
-
-/// Drives `file` in a child and prints what it finds.
-pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> {
+/// Drives `file` in a child, which is ended after `limit` seconds, and prints what it finds.
+pub(crate) fn run(name: &str, file: &ImageFile<'_>, limit: u32) -> anyhow::Result<ExitCode> {
     if file.own_note().is_none() || file.arch != Arch::X86_64 {
         bail!(
             "{name} cannot be driven: only an x86_64 image with a uVDSO note says how its page is \
@@ -27,7 +24,7 @@ pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> 
         );
     }
     let mut child = Command::new(std::env::current_exe().context("finding this program")?)
-        .args(["image", "check", "--driven"])
+        .args(["image", "check", "--driven", "--drive", "--limit", &limit.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -54,7 +51,7 @@ pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> 
         println!("and {} more", differences.len() - SHOWN);
     }
     let found = match (status.signal(), calls) {
-        (Some(libc::SIGALRM), _) => format!("did not return within {SECONDS} seconds from {last}"),
+        (Some(libc::SIGALRM), _) => format!("did not return within {limit} seconds from {last}"),
         (Some(signal), _) => format!("was ended by signal {signal} in {last}"),
         (None, Some(calls)) => format!("{calls} calls, {} wrong answers", differences.len()),
         (None, None) => bail!("the child ended with {status}"),
@@ -65,14 +62,14 @@ pub(crate) fn run(name: &str, file: &ImageFile<'_>) -> anyhow::Result<ExitCode> 
 }
 
 /// Drives the image that is this process's input: it is the child.
-pub(crate) fn here() -> anyhow::Result<ExitCode> {
+pub(crate) fn here(limit: u32) -> anyhow::Result<ExitCode> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).context("reading the image")?;
     // Kept for the rest of the process, which does nothing else.
     let file = ImageFile::read(bytes.leak())?;
     let image = Image::of_file(&file).context("its note or its build id is not ours")?;
     // SAFETY: arms a timer of this process, which has no handler for it.
-    unsafe { libc::alarm(SECONDS) };
+    unsafe { libc::alarm(limit) };
     let calls = drive(&image, |event| match event {
         Event::Call(call) => println!("c {call}"),
         Event::Difference(what) => println!("d {what}"),
