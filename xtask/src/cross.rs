@@ -5,6 +5,7 @@
 //! | `machine.rs` | with which programs is an architecture compiled, run and disassembled |
 //! | `sysroot.rs` | where does its `core` come from |
 //! | `image.rs` | which images are made, and what must be true of each as a file |
+//! | `bad.rs` | does the judge refuse what is wrong with an image of that architecture |
 //! | `export.rs` | does another tree get the image that was made, and what the file says of it |
 //! | `code.rs` | is every counter read ordered, and the hot path what was reviewed |
 //! | `vector.rs` | what is the exact answer to a given page |
@@ -12,6 +13,7 @@
 //! | `trace.rs` | which system calls does each function fall back to |
 //! | `full.rs` | do the Rust tests of the reader pass on the architecture itself |
 
+mod bad;
 mod code;
 mod export;
 mod full;
@@ -90,6 +92,7 @@ fn one(
         return Ok(());
     }
     for image in &images {
+        report.check(&format!("{}: {} judged", machine.arch(), image.name()), || bad::check(image));
         report.check(&format!("{}: {} exported", machine.arch(), image.name()), || {
             export::check(image, &directory)
         });
