@@ -7,7 +7,8 @@ use super::Arch;
 pub(crate) fn bytes(arch: Arch, gap: &[u8]) -> usize {
     let mut rest = gap;
     while let Some(after) = match arch {
-        Arch::X86_64 | Arch::I386 => x86(rest),
+        Arch::X86_64 => x86(rest),
+        Arch::I386 => x86(rest).or_else(|| lea(rest)),
         Arch::Aarch64 => word(rest, &AARCH64),
         Arch::Arm => word(rest, &ARM),
         Arch::Riscv64 => word(rest, &RISCV).or_else(|| halfword(rest, &RISCV_COMPRESSED)),
@@ -54,6 +55,17 @@ fn x86(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// GNU as on 32 bits: `lea esi, [esi + 0]` in its lengths, which is none of these on 64 bits.
+fn lea(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes {
+        [0x8d, 0x76, 0, rest @ ..]
+        | [0x8d, 0x74, 0x26, 0, rest @ ..]
+        | [0x8d, 0xb6, 0, 0, 0, 0, rest @ ..]
+        | [0x8d, 0xb4, 0x26, 0, 0, 0, 0, rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +75,8 @@ mod tests {
         for (arch, padding, code) in [
             (Arch::X86_64, &[0xcc, 0x66, 0x0f, 0x1f, 0x44, 0, 0, 0x90][..], &[0xc3][..]),
             (Arch::I386, &[0x0f, 0x1f, 0x80, 1, 2, 3, 4, 0], &[0xcd, 0x80]),
+            (Arch::I386, &[0x8d, 0xb4, 0x26, 0, 0, 0, 0, 0x2e, 0x8d, 0x76, 0], &[0x8d, 0x76, 1]),
+            (Arch::X86_64, &[0x90], &[0x8d, 0x76, 0]),
             (Arch::Aarch64, &[0, 0, 0, 0, 0x1f, 0x20, 3, 0xd5], &[0xc0, 3, 0x5f, 0xd6]),
             (Arch::Arm, &[0xf0, 0, 0xf0, 0xe7, 0, 0, 0, 0], &[0x1e, 0xff, 0x2f, 0xe1]),
             (Arch::Riscv64, &[0, 0, 1, 0, 0x13, 0, 0, 0, 2, 0x90], &[0x82, 0x80]),

@@ -9,6 +9,7 @@ use gimli::{
 use object::{Endianness, elf};
 
 use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken, padding};
+use crate::judge::tables::Symbol;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type Fde<'a> = gimli::FrameDescriptionEntry<Reader<'a>>;
@@ -39,8 +40,15 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
         for function in functions {
             let end = function.value.saturating_add(function.size);
             let at = covered.partition_point(|range| range.end <= function.value);
+            // A trampoline's size may count the padding behind it.
+            let is_whole = |range: &Range<u64>| {
+                let rest = text_between(file, range.end..end);
+                range.end >= end
+                    || is_trampoline(function)
+                        && padding::bytes(file.arch, rest) as u64 == end - range.end
+            };
             match covered.get(at) {
-                Some(range) if range.start <= function.value && range.end >= end => {}
+                Some(range) if range.start <= function.value && is_whole(range) => {}
                 _ => broken!(
                     "{} from {:#x} to {end:#x} is not covered by an entry",
                     function.name,
@@ -61,12 +69,18 @@ pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
     consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
     check: |file| {
         let mut covered = ranges(file)?;
-        // Recognised by its code, as above.
-        if file.arch == Arch::Aarch64 {
-            let trampolines = file.tables.symbols.iter().filter(|s| s.name.ends_with("sigreturn"));
-            covered.extend(trampolines.map(|s| s.value..s.value.saturating_add(s.size)));
-            covered.sort_by_key(|range| range.start);
+        for trampoline in file.tables.symbols.iter().filter(|s| is_trampoline(s)) {
+            let start = trampoline.value;
+            // The byte before it, where its entry begins, is the end of an instruction of padding.
+            if let Some(entry) = covered.iter_mut().find(|entry| entry.start + 1 == start) {
+                entry.start = start;
+            }
+            // Recognised by its code, as above.
+            if file.arch == Arch::Aarch64 {
+                covered.push(start..start.saturating_add(trampoline.size));
+            }
         }
+        covered.sort_by_key(|range| range.start);
         only_padding_between(file, &covered)
     },
 };
@@ -93,6 +107,11 @@ pub(crate) const SIGNAL_FRAMES: Rule = Rule {
         Ok(())
     },
 };
+
+/// Whether the kernel leads a program there at the end of a signal handler.
+fn is_trampoline(symbol: &Symbol<'_>) -> bool {
+    symbol.name.ends_with("sigreturn")
+}
 
 /// The address ranges of all entries, in ascending order.
 pub(crate) fn ranges(file: &ImageFile<'_>) -> Result<Vec<Range<u64>>, Broken> {
@@ -257,14 +276,11 @@ fn only_padding_between(file: &ImageFile<'_>, covered: &[Range<u64>]) -> Result<
     let Some(text) = file.section(".text") else {
         broken!("there is no .text");
     };
-    let bytes = file.section_bytes(text).unwrap_or_default();
-    let end = text.address.saturating_add(bytes.len() as u64);
+    let end = text.address.saturating_add(text.size);
     let mut at = text.address;
     for next in covered.iter().map(|range| range.start..range.end).chain(std::iter::once(end..end))
     {
-        let gap = at.saturating_sub(text.address)..next.start.min(end).saturating_sub(text.address);
-        let gap = usize::try_from(gap.start).ok().zip(usize::try_from(gap.end).ok());
-        let gap = gap.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default();
+        let gap = text_between(file, at..next.start.min(end));
         let padding = padding::bytes(file.arch, gap);
         if padding != gap.len() {
             broken!("code at {:#x} is covered by no entry", at + padding as u64);
@@ -272,4 +288,15 @@ fn only_padding_between(file: &ImageFile<'_>, covered: &[Range<u64>]) -> Result<
         at = at.max(next.end);
     }
     Ok(())
+}
+
+/// The bytes of .text in a range of addresses; none where the range is none of its.
+fn text_between<'a>(file: &ImageFile<'a>, range: Range<u64>) -> &'a [u8] {
+    let Some(text) = file.section(".text") else {
+        return &[];
+    };
+    let inside = |address: u64| usize::try_from(address.checked_sub(text.address)?).ok();
+    let bytes = file.section_bytes(text).unwrap_or_default();
+    let range = inside(range.start).zip(inside(range.end));
+    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
 }
