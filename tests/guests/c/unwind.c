@@ -31,24 +31,34 @@ extern const char __start_main_code[], __stop_main_code[];
 static const char *image;
 static volatile sig_atomic_t inside, reached;
 
+static int in_image(const void *at)
+{
+    return (const char *)at >= image && (const char *)at < image + IMAGE_PAGES * PAGE;
+}
+
+static int in_main(const void *at)
+{
+    return (const char *)at >= __start_main_code && (const char *)at < __stop_main_code;
+}
+
+/* Main has to be what called the image: a guess may lead to it as well, by way of other places. */
 static void profiled(int signal, siginfo_t *info, void *context)
 {
     const ucontext_t *interrupted = context;
-    const char *at = (const char *)interrupted->uc_mcontext.gregs[REG_RIP];
     void *frames[64];
 
     (void)signal;
     (void)info;
-    if (at < image || at >= image + IMAGE_PAGES * PAGE)
+    if (!in_image((const void *)interrupted->uc_mcontext.gregs[REG_RIP]))
         return;
     inside++;
-    int count = backtrace(frames, 64);
-    for (int i = 0; i < count; i++)
-        if ((const char *)frames[i] >= __start_main_code &&
-            (const char *)frames[i] < __stop_main_code) {
-            reached++;
-            return;
-        }
+    int count = backtrace(frames, 64), at = 0;
+    while (at < count && !in_image(frames[at]))
+        at++;
+    while (at < count && in_image(frames[at]))
+        at++;
+    if (at < count && in_main(frames[at]))
+        reached++;
 }
 
 static void replace_page(void)
