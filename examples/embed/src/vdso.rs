@@ -90,7 +90,8 @@ impl<F: Copy> Vdso<F> {
     /// A CPU that comes up later, before it runs a program; `false` if it must not run any, since
     /// the page promises of every CPU what this one does not keep.
     ///
-    /// With a counter that programs cannot use the next tick leaves precise clocks to the kernel.
+    /// With a counter that programs cannot use, the next [`tick`](Self::tick) leaves precise clocks to
+    /// the kernel: it has to come before that CPU's first program.
     pub fn admits(&mut self, cpu: &mut impl Cpu) -> bool {
         let mut kept = self.promises;
         kept.hold_on(cpu);

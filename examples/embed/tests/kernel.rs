@@ -20,7 +20,7 @@ struct Frame([u8; SLOT_BYTES]);
 #[derive(Default)]
 struct Numbers {
     counter: u64,
-    frames: usize,
+    frames: Vec<*mut u8>,
     mapped: Vec<(usize, usize, Access)>,
     written: Vec<(usize, Vec<u8>)>,
 }
@@ -29,8 +29,9 @@ impl Machine for Numbers {
     type Frame = usize;
 
     fn frame(&mut self) -> (usize, *mut u8) {
-        self.frames += 1;
-        (self.frames, Box::leak(Box::new(Frame([0; SLOT_BYTES]))).0.as_mut_ptr())
+        let memory = Box::leak(Box::new(Frame([0; SLOT_BYTES]))).0.as_mut_ptr();
+        self.frames.push(memory);
+        (self.frames.len(), memory)
     }
 
     fn map(&mut self, address: usize, frame: usize, access: Access) {
@@ -181,14 +182,21 @@ fn the_page_promises_what_every_cpu_keeps() {
 
 #[test]
 fn a_cpu_that_comes_too_late_must_keep_what_was_promised() {
-    let mut machine = Numbers::default();
+    let (mut machine, clock) = kernel();
     let mut vdso = Vdso::boot(&mut machine, Promises::all());
+    let page = machine.frames[0];
+    // SAFETY: the frame is there for good, and nobody writes to it meanwhile.
+    let mode = || ClockMode(unsafe { page.wrapping_add(4).cast::<i32>().read() });
+    vdso.tick(&clock).unwrap();
+    assert_eq!(mode(), ClockMode::COUNTER);
     let full = || Said { counter: true, rdpid: true, segment: true, written: Vec::new() };
     assert!(vdso.admits(&mut full()));
     assert!(!vdso.admits(&mut Said { rdpid: false, ..full() }));
     assert!(!vdso.admits(&mut Said { segment: false, ..full() }));
     // The mode can be taken back: the next tick does.
     assert!(vdso.admits(&mut Said { counter: false, ..full() }));
+    vdso.tick(&clock).unwrap();
+    assert_eq!(mode(), ClockMode::NONE);
 }
 
 #[test]
