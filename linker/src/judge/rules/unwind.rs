@@ -40,12 +40,14 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
         for function in functions {
             let end = function.value.saturating_add(function.size);
             let at = covered.partition_point(|range| range.end <= function.value);
-            // A trampoline's size may count the padding behind it.
+            // A trampoline's size may count the padding up to the next multiple of 16.
             let is_whole = |range: &Range<u64>| {
-                let rest = text_between(file, range.end..end);
-                range.end >= end
+                let rest = end.saturating_sub(range.end);
+                let is_padding = |bytes: &[u8]| padding::bytes(file.arch, bytes) as u64 == rest;
+                rest == 0
                     || is_trampoline(function)
-                        && padding::bytes(file.arch, rest) as u64 == end - range.end
+                        && rest < 16
+                        && is_padding(text_between(file, range.end..end))
             };
             match covered.get(at) {
                 Some(range) if range.start <= function.value && is_whole(range) => {}
