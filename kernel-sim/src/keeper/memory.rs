@@ -51,6 +51,16 @@ pub enum MemoryError {
         /// The image's slot size.
         found_slot: u32,
     },
+    /// The memory is a file, and files may not be as large.
+    #[error(
+        "the page and the image take {wanted} bytes, and files are limited to {limit} (ulimit -f)"
+    )]
+    FileSize {
+        /// The limit.
+        limit: u64,
+        /// What is needed.
+        wanted: u64,
+    },
     /// The kernel refuses a step.
     #[error("{step}: {source}")]
     Kernel {
@@ -79,9 +89,14 @@ impl PageMemory {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let first = memfd_create(c"uvdso", flags).map_err(kernel("creating shared memory"))?;
         // A description of its own, because only one that was opened counts for a lease.
-        let writable = reopen(&first, true).map_err(kernel("reopening shared memory"))?;
+        let writable =
+            reopen(&first, true).map_err(kernel("reopening shared memory in /proc/self/fd"))?;
         drop(first);
         let bytes = (image.data_offset() + image.mapped_bytes()) as u64;
+        // A file that grows beyond it ends its process by a signal.
+        if let Some(limit) = file_size_limit().filter(|limit| *limit < bytes) {
+            return Err(MemoryError::FileSize { limit, wanted: bytes });
+        }
         let sized = writable.set_len(bytes);
         sized.map_err(kernel("sizing shared memory"))?;
         let written = writable.write_all_at(image.bytes, image.data_offset() as u64);
@@ -183,6 +198,14 @@ fn reopen(file: &impl AsRawFd, writable: bool) -> io::Result<File> {
         .write(writable)
         .custom_flags(libc::O_CLOEXEC)
         .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// How large a file of this process may become; `None` if that is not limited.
+fn file_size_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a live limit.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    (answer == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// The kernel gives a lease for writing on what nobody else has open.

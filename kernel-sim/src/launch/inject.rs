@@ -22,8 +22,10 @@ pub(crate) struct Injection {
     signal_mask: u64,
     /// Address of a `syscall` instruction in the program.
     instruction: u64,
-    /// Stops that cannot be held back and came meanwhile.
+    /// Signals that could not be held back and came meanwhile.
     deferred: Vec<c_int>,
+    /// Job control stopped the thread, which runs on for the calls alone.
+    is_stopped: bool,
 }
 
 /// Why an injected call has no result.
@@ -57,7 +59,8 @@ impl Injection {
         let registers = thread.registers()?;
         let signal_mask = thread.signal_mask()?;
         thread.set_signal_mask(ALL_SIGNALS)?;
-        Ok(Self { thread, registers, signal_mask, instruction, deferred: Vec::new() })
+        let (deferred, is_stopped) = (Vec::new(), false);
+        Ok(Self { thread, registers, signal_mask, instruction, deferred, is_stopped })
     }
 
     /// Uses another `syscall` instruction from now on.
@@ -87,10 +90,17 @@ impl Injection {
             ..self.registers
         };
         self.thread.set_registers(&registers)?;
+        let mut delivered = 0;
         loop {
-            self.thread.step()?;
+            self.thread.step(delivered)?;
+            delivered = 0;
             match wait_for(self.thread.0)?.1 {
                 Event::Signal(_, libc::SIGTRAP) => break,
+                // The kernel has to know of it: a SIGCONT that follows takes it back.
+                Event::Signal(_, libc::SIGSTOP) => {
+                    delivered = libc::SIGSTOP;
+                    self.is_stopped = true;
+                }
                 Event::Signal(_, signal) => self.deferred.push(signal),
                 Event::Gone(signal) => return Err(InjectError::Gone { name, signal }),
                 _ => {}
@@ -106,10 +116,14 @@ impl Injection {
         }
     }
 
-    /// Gives the thread its own state back.
+    /// Gives the thread its own state back. One that job control stopped meanwhile, and has not
+    /// continued, stops again before it runs.
     pub(crate) fn end(self) -> Result<(), InjectError> {
         self.thread.set_registers(&self.registers)?;
         self.thread.set_signal_mask(self.signal_mask)?;
+        if self.is_stopped {
+            self.thread.interrupt()?;
+        }
         for signal in self.deferred {
             // SAFETY: sends a signal; the thread is one that this process traces.
             unsafe { libc::syscall(libc::SYS_tgkill, self.thread.0, self.thread.0, signal) };

@@ -102,9 +102,20 @@ impl Stopped {
         request(libc::PTRACE_SYSCALL, self.0, 0, data(signal))
     }
 
-    /// Lets it run for one instruction.
-    pub(crate) fn step(self) -> nix::Result<()> {
-        request(libc::PTRACE_SINGLESTEP, self.0, 0, 0)
+    /// Lets it run for one instruction, and get `signal` before that if it is not 0.
+    pub(crate) fn step(self, signal: c_int) -> nix::Result<()> {
+        request(libc::PTRACE_SINGLESTEP, self.0, 0, data(signal))
+    }
+
+    /// Has it stop before it runs again: as job control's, if that has stopped its process and not
+    /// continued it.
+    pub(crate) fn interrupt(self) -> nix::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.0, 0, 0)
+    }
+
+    /// Whether it still stands where it was: a thread that was killed does not.
+    pub(crate) fn is_there(self) -> bool {
+        self.registers().is_ok()
     }
 
     /// Leaves it stopped by job control, until it is continued.

@@ -1,13 +1,14 @@
 //! The process that follows programs over fork and exec.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::ptr;
 
 use libc::pid_t;
 use linker::Image;
-use nix::errno::Errno;
 
 use crate::launch::calls::{SystemCalls, counted};
 use crate::launch::inject::InjectError;
@@ -142,7 +143,7 @@ impl Tracer {
         if filtered {
             let _ = stopped.set_options(0);
         }
-        let Program { name, set_user } = program;
+        let Program { name, gains } = program;
         match done {
             Ok(Leftovers { auxv, mapping }) => {
                 if let Some(error) = auxv {
@@ -164,17 +165,19 @@ impl Tracer {
                      munmap and close when it is exec'ed; root can run it in any case"
                 )));
             }
-            // Ended by somebody; that is no business of ours.
-            Err(SwapError::Inject(InjectError::Gone { .. } | InjectError::Trace(Errno::ESRCH))) => {
-            }
+            // Ended by somebody, which each step meets as an error of its own; that is no business
+            // of ours.
+            Err(_) if !stopped.is_there() => {}
             Err(error) => self.say(Letter::Warning(format!(
                 "{name} keeps the host's vDSO, and so the host's time: {error}"
             ))),
         }
-        if set_user && !nix::unistd::geteuid().is_root() {
+        if let Some(gains) = gains
+            && !nix::unistd::geteuid().is_root()
+        {
             self.say(Letter::Warning(format!(
-                "{name} is set-user-ID or set-group-ID, which the kernel ignores for a program \
-                 that is traced without privilege; run this command as root to run it"
+                "{name} {gains}, which the kernel ignores for a program that is traced without \
+                 privilege; run this command as root to run it"
             )));
         }
         if name.contains("/valgrind") {
@@ -216,8 +219,8 @@ fn suspend_filter(stopped: Stopped) -> bool {
 
 struct Program {
     name: String,
-    /// Its file asks for another user or group.
-    set_user: bool,
+    /// By what its file gives it more than its user has.
+    gains: Option<&'static str>,
 }
 
 fn program_of(pid: pid_t) -> Program {
@@ -231,5 +234,22 @@ fn program_of(pid: pid_t) -> Program {
         },
     };
     let mode = fs::metadata(&link).map_or(0, |file| file.mode());
-    Program { name, set_user: mode & (libc::S_ISUID | libc::S_ISGID) != 0 }
+    let gains = if mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
+        Some("is set-user-ID or set-group-ID")
+    } else if has_capabilities(link) {
+        Some("has file capabilities")
+    } else {
+        None
+    };
+    Program { name, gains }
+}
+
+/// Whether a file gives its program capabilities (`capabilities(7)`, file capabilities).
+fn has_capabilities(path: String) -> bool {
+    let Ok(path) = CString::new(path) else {
+        return false;
+    };
+    let name = c"security.capability".as_ptr();
+    // SAFETY: two strings that end in a zero; a size of 0 asks for the length alone.
+    unsafe { libc::getxattr(path.as_ptr(), name, ptr::null_mut(), 0) > 0 }
 }

@@ -4,6 +4,8 @@
  *
  * launch_unusual show                   seconds of REALTIME, and whether it is on the image
  * launch_unusual forks N                N children, each of which reads the clock
+ * launch_unusual stops N PROGRAM...     N programs, each stopped and continued while it starts; prints how
+ *                                       many ended, and how many ran while they were stopped
  * launch_unusual user ID PROGRAM...     another user
  * launch_unusual filter KIND PROGRAM... a seccomp filter: clocks-errno, clocks-kill, sockets-errno,
  *                                       sockets-kill
@@ -20,6 +22,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -78,6 +81,71 @@ static int forks(int count)
     }
     printf("%d\n", right);
     return right != count;
+}
+
+/* Some microseconds below the limit, by Marsaglia's xorshift32: the same in each run. */
+static unsigned some_micros(unsigned limit)
+{
+    static unsigned state = 1;
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state % limit;
+}
+
+static void wait_micros(unsigned micros)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < micros * 1000L);
+}
+
+/* Whether a child ends within five seconds. */
+static int ends(pid_t child)
+{
+    for (int tries = 0; tries < 5000; tries++) {
+        if (waitpid(child, NULL, WNOHANG) == child)
+            return 1;
+        usleep(1000);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return 0;
+}
+
+static int stops(int count, char **program)
+{
+    int ended = 0, ran = 0, status;
+    for (int at = 0; at < count; at++) {
+        pid_t child = fork();
+        if (child == 0) {
+            int null = open("/dev/null", O_WRONLY);
+            dup2(null, 1);
+            execvp(program[0], program);
+            _exit(94);
+        }
+        wait_micros(150 + some_micros(1200));
+        kill(child, SIGSTOP);
+        /* Every other one is seen to stop, and to stay so. */
+        if (at % 2 == 0) {
+            wait_micros(some_micros(100));
+        } else if (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+            usleep(2000);
+            if (waitpid(child, &status, WNOHANG) == child) {
+                ran++;
+                continue;
+            }
+        } else {
+            ended++;
+            continue;
+        }
+        kill(child, SIGCONT);
+        ended += ends(child);
+    }
+    printf("%d %d\n", ended, ran);
+    return 0;
 }
 
 static void set_filter(unsigned first, unsigned second, unsigned action)
@@ -196,6 +264,8 @@ int main(int argc, char **argv)
         return show();
     if (!strcmp(what, "forks"))
         return forks(atoi(argv[2]));
+    if (!strcmp(what, "stops"))
+        return stops(atoi(argv[2]), argv + 3);
     if (!strcmp(what, "space"))
         return space();
     if (!strcmp(what, "unmap"))

@@ -106,6 +106,9 @@ trials! {
     }
     unusual {
         Each a_thousand_children_have_the_clock,
+        Each a_program_that_is_stopped_at_its_start_can_be_continued,
+        Each programs_that_are_killed_at_their_start_are_nobodys_business,
+        Each a_limit_of_file_sizes_is_named,
         Each an_exec_from_another_thread_is_followed,
         Root an_exec_as_another_user_is_followed,
         Each a_filter_against_clock_calls_does_not_matter,
@@ -122,6 +125,7 @@ trials! {
         Each a_debugger_is_told_of_detach needs "strace",
         Root a_set_user_id_program_has_the_clock,
         Ordinary a_set_user_id_program_is_named,
+        Prepared a_program_with_file_capabilities_is_named,
         Prepared an_unreadable_program_is_named,
         Each valgrind_runs_with_the_hosts_time needs "valgrind",
         Each two_hundred_programs_at_once_see_one_clock,

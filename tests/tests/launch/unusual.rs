@@ -1,6 +1,7 @@
 //! Programs that do unusual things: each works, or is told what is the matter.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use kernel_sim::launch::{Clock, Command, Output, Remark, Status};
 
@@ -51,6 +52,19 @@ fn warning(output: &Output) -> String {
 pub(crate) fn a_thousand_children_have_the_clock(user: Option<u32>) {
     let output = moved(&["forks", "1000"]).output(user).unwrap();
     assert_eq!(out(&output), "1000\n", "{output:?}");
+}
+
+pub(crate) fn a_program_that_is_stopped_at_its_start_can_be_continued(user: Option<u32>) {
+    let output = moved(&["stops", "600", "SELF", "show"]).output(user).unwrap();
+    assert_eq!(out(&output), "600 0\n", "{output:?}");
+    assert_eq!(output.remarks, []);
+}
+
+pub(crate) fn programs_that_are_killed_at_their_start_are_nobodys_business(user: Option<u32>) {
+    // A process that is gone keeps no vDSO, and is no reason for a remark.
+    let script = "for i in $(seq 300); do \"$0\" show > /dev/null & kill -KILL $!; done; wait";
+    let output = shell(script).arg(unusual()).output(user).unwrap();
+    assert_eq!(output.remarks, [], "{output:?}");
 }
 
 pub(crate) fn an_exec_from_another_thread_is_followed(user: Option<u32>) {
@@ -220,6 +234,35 @@ pub(crate) fn a_set_user_id_program_is_named(user: Option<u32>) {
     let output = set_user_id("set-user-id-named").output(user).unwrap();
     assert!(out(&output).ends_with(" image\n"), "{output:?}");
     assert!(warning(&output).contains("set-user-ID"), "{output:?}");
+}
+
+pub(crate) fn a_program_with_file_capabilities_is_named(user: Option<u32>) {
+    let program = copy(&unusual(), "capable", 0o755);
+    // CAP_NET_RAW, permitted and effective (`struct vfs_cap_data`, second revision).
+    let words: [u32; 5] = [0x0200_0001, 1 << 13, 0, 0, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let path = CString::new(program.as_os_str().as_bytes()).unwrap();
+    let name = c"security.capability".as_ptr();
+    // SAFETY: two strings that end in a zero, and live bytes.
+    let set = unsafe { libc::setxattr(path.as_ptr(), name, bytes.as_ptr().cast(), bytes.len(), 0) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    let output = Command::new(&program).arg("show").output(user).unwrap();
+    assert!(out(&output).ends_with(" image\n"), "{output:?}");
+    assert!(warning(&output).contains("capable has file capabilities"), "{output:?}");
+}
+
+pub(crate) fn a_limit_of_file_sizes_is_named(user: Option<u32>) {
+    // The limit is the command's own, so this process starts it with one.
+    let limited = || {
+        let limit = libc::rlimit { rlim_cur: 1024, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: a live limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+        match Command::new("true").output(user) {
+            Err(error) if error.to_string().contains("ulimit -f") => 0,
+            _ => 1,
+        }
+    };
+    assert_eq!(tests::child::outcome(limited), tests::child::Outcome::Exited(0));
 }
 
 pub(crate) fn an_unreadable_program_is_named(user: Option<u32>) {
