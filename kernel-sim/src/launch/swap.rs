@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 
 use libc::pid_t;
 use linker::Image;
@@ -31,6 +32,9 @@ pub(crate) enum SwapError {
     /// Only x86_64 has an image here.
     #[error("it is a 32-bit program, for which there is no image yet")]
     ThirtyTwoBit,
+    /// Its clocks are not those of the page.
+    #[error("it is in a time namespace of its own, whose offsets the page does not have")]
+    TimeNamespace,
     /// Nothing to put the image's address into.
     #[error("the kernel gave it no vDSO (no AT_SYSINFO_EHDR)")]
     NoVdso,
@@ -75,6 +79,11 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
         return Err(SwapError::ThirtyTwoBit);
     }
     let pid = thread.0;
+    if let (Some(its), Some(ours)) = (time_namespace(&pid.to_string()), time_namespace("self"))
+        && its != ours
+    {
+        return Err(SwapError::TimeNamespace);
+    }
     let entry = auxv::find_on_stack(pid, registers.rsp);
     let entry = entry.map_err(memory("reading its stack"))?;
     let entry = entry.filter(|entry| entry.base != 0).ok_or(SwapError::NoVdso)?;
@@ -211,6 +220,14 @@ fn layout_of(pid: pid_t) -> io::Result<[u64; 11]> {
         field(50)?, // env_start
         field(51)?, // env_end
     ])
+}
+
+/// What tells the time namespace of a process from others (`time_namespaces(7)`); `None` where that
+/// cannot be seen. One that a program has unshared holds for what it forks or execs, so a process that
+/// enters one by a fork alone, without an exec, goes on with the page.
+fn time_namespace(process: &str) -> Option<(u64, u64)> {
+    let namespace = fs::metadata(format!("/proc/{process}/ns/time")).ok()?;
+    Some((namespace.dev(), namespace.ino()))
 }
 
 /// Where the kernel mapped its vDSO and the pages that belong to it; neighbours are one range.

@@ -162,7 +162,7 @@ impl Tracer {
                 self.say(Letter::Warning(format!(
                     "{name} was ended by its seccomp filter, which forbids {call}: to be put on \
                      the image a program has to be allowed socketpair, recvmsg, mmap, prctl, \
-                     munmap and close when it is exec'ed; root can run it in any case"
+                     munmap, close_range and close when it is exec'ed; root can run it in any case"
                 )));
             }
             // Ended by somebody, which each step meets as an error of its own; that is no business

@@ -6,6 +6,7 @@
  * launch_unusual forks N                N children, each of which reads the clock
  * launch_unusual stops N PROGRAM...     N programs, each stopped and continued while it starts; prints how
  *                                       many ended, and how many ran while they were stopped
+ * launch_unusual apart                  how many seconds MONOTONIC is from the kernel's
  * launch_unusual user ID PROGRAM...     another user
  * launch_unusual filter KIND PROGRAM... a seccomp filter: clocks-errno, clocks-kill, sockets-errno,
  *                                       sockets-kill
@@ -81,6 +82,15 @@ static int forks(int count)
     }
     printf("%d\n", right);
     return right != count;
+}
+
+static int apart(void)
+{
+    struct timespec page, kernel;
+    clock_gettime(CLOCK_MONOTONIC, &page);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &kernel);
+    printf("%lld %s\n", (long long)(kernel.tv_sec - page.tv_sec), on_image() ? "image" : "host");
+    return 0;
 }
 
 /* Some microseconds below the limit, by Marsaglia's xorshift32: the same in each run. */
@@ -264,6 +274,8 @@ int main(int argc, char **argv)
         return show();
     if (!strcmp(what, "forks"))
         return forks(atoi(argv[2]));
+    if (!strcmp(what, "apart"))
+        return apart();
     if (!strcmp(what, "stops"))
         return stops(atoi(argv[2]), argv + 3);
     if (!strcmp(what, "space"))

@@ -109,6 +109,7 @@ trials! {
         Each a_program_that_is_stopped_at_its_start_can_be_continued,
         Each programs_that_are_killed_at_their_start_are_nobodys_business,
         Each a_limit_of_file_sizes_is_named,
+        Root a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,
         Each an_exec_from_another_thread_is_followed,
         Root an_exec_as_another_user_is_followed,
         Each a_filter_against_clock_calls_does_not_matter,

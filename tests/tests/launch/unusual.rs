@@ -251,6 +251,17 @@ pub(crate) fn a_program_with_file_capabilities_is_named(user: Option<u32>) {
     assert!(warning(&output).contains("capable has file capabilities"), "{output:?}");
 }
 
+pub(crate) fn a_program_in_a_time_namespace_keeps_its_clocks_and_is_named(user: Option<u32>) {
+    let unshare = ["--time", "--monotonic", "5000", "--fork"];
+    let inside = Command::new("unshare").args(unshare).arg(unusual()).arg("apart");
+    let output = inside.output(user).unwrap();
+    let text = out(&output);
+    assert!(text == "0 host\n" || text == "1 host\n", "{output:?}");
+    assert!(warning(&output).contains("time namespace"), "{output:?}");
+    let output = Command::new(unusual()).arg("apart").output(user).unwrap();
+    assert!(out(&output).ends_with(" image\n") && output.remarks.is_empty(), "{output:?}");
+}
+
 pub(crate) fn a_limit_of_file_sizes_is_named(user: Option<u32>) {
     // The limit is the command's own, so this process starts it with one.
     let limited = || {
