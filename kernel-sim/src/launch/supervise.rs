@@ -227,9 +227,7 @@ impl Supervisor<'_> {
             }
         }
         // That its work is done is seen by the end of its letters.
-        if let Some(change) = change_of(self.arrangement.tracer)
-            && libc::WIFSIGNALED(change)
-        {
+        if end_of(self.arrangement.tracer) == Some(true) {
             (self.remark)(Remark::Warning(
                 "the tracer was killed: programs keep their clocks, those that are started from \
                  now on have the host's"
@@ -290,9 +288,15 @@ impl Supervisor<'_> {
     }
 }
 
-/// How a child ended, if it has: whether by a signal.
+/// How a child that serves the program ended, if it has: whether by a signal. One that somebody
+/// stopped is continued: coarse clocks stand still without a keeper, and each exec without a tracer.
 fn end_of(child: pid_t) -> Option<bool> {
     std::iter::from_fn(|| change_of(child))
+        .inspect(|change| {
+            if libc::WIFSTOPPED(*change) {
+                send(child, libc::SIGCONT);
+            }
+        })
         .find(|change| libc::WIFEXITED(*change) || libc::WIFSIGNALED(*change))
         .map(|change| libc::WIFSIGNALED(change))
 }

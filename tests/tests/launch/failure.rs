@@ -5,6 +5,8 @@ use std::thread;
 use kernel_sim::launch::{Clock, Command, Output};
 
 use crate::{guest, writable};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tests::processes::{Run, eventually, is_gone, kill_hard, some};
 
 /// What the guest says of its clocks.
@@ -141,6 +143,25 @@ pub(crate) fn both_keepers_killed_at_once_are_replaced(user: Option<u32>) {
     let said = said(&output);
     assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
     assert_never_back(&said);
+}
+
+pub(crate) fn a_stopped_keeper_or_tracer_is_continued(user: Option<u32>) {
+    let output = while_running("stopped", user, 2_000, |run| {
+        for pid in [run.keeper(), run.next_keeper(), run.tracer()] {
+            kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+        }
+    });
+    let said = said(&output);
+    assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
+    assert_never_back(&said);
+    // The tracer: each program of a shell waits for it.
+    let file = writable(&format!("stopped-tracer-{}", user.unwrap_or(0)));
+    let script =
+        "umask 0; echo $PPID $$ > \"$0\"; for i in $(seq 50); do sleep 0.01; done; echo done";
+    let command = Command::new("sh").args(["-c", script]).arg(&file);
+    let run = thread::spawn(move || command.output(user).unwrap());
+    kill(Pid::from_raw(Run::read(&file).tracer()), Signal::SIGSTOP).unwrap();
+    assert_eq!(run.join().unwrap().stdout, b"done\n");
 }
 
 pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs(user: Option<u32>) {

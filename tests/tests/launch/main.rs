@@ -96,6 +96,7 @@ trials! {
         Each a_killed_command_leaves_every_clock_running_and_nothing_behind,
         Each a_keeper_is_replaced_although_the_command_is_dead,
         Each both_keepers_killed_at_once_are_replaced,
+        Each a_stopped_keeper_or_tracer_is_continued,
         Each with_command_tracer_and_keeper_dead_no_call_hangs,
         Each a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
     }
