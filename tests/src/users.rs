@@ -1,5 +1,7 @@
 //! As whom programs are run.
 
+use std::process::Command;
+
 use nix::unistd::geteuid;
 
 /// Who runs a program.
@@ -47,4 +49,16 @@ impl User {
 #[must_use]
 pub fn needs_root() -> Option<String> {
     (!geteuid().is_root()).then(|| "only root can do that: run the tests as root".to_owned())
+}
+
+/// Why a test that gives its programs namespaces of their own cannot run: a container's root may lack
+/// the capability.
+#[must_use]
+pub fn needs_namespaces() -> Option<String> {
+    let namespaces = ["--pid", "--fork", "--mount", "--mount-proc", "--ipc", "--time", "true"];
+    match Command::new("unshare").args(namespaces).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(format!("unshare: {error}")),
+    }
 }

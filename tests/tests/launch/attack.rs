@@ -1,10 +1,12 @@
 //! A program of the same user cannot change the page.
 
 use std::collections::BTreeMap;
+use std::{fs, thread};
 
 use kernel_sim::launch::{Command, Output, Status};
 
-use crate::guest;
+use crate::{guest, writable};
+use tests::processes::Run;
 
 /// How often each kind of attempt was made, and how often it succeeded.
 type Kinds = BTreeMap<String, [u32; 2]>;
@@ -20,6 +22,45 @@ pub(crate) fn no_way_for_a_program_that_was_let_go(user: Option<u32>) {
     let command = Command::new(guest("launch_attack", "")).arg("2").detach(true);
     let kinds = attack(command, user);
     assert_eq!(kinds["PTRACE_SEIZE"][0], 3);
+}
+
+pub(crate) fn nobody_has_more_of_the_page_than_it_needs(user: Option<u32>) {
+    let file = writable("needs");
+    let command = Command::new(guest("launch_clocks", "")).arg(&file).arg("1000");
+    let running = thread::spawn(move || command.output(user).unwrap());
+    let run = Run::read(&file);
+    // The writers have the mapping from before the seals, and a descriptor that cannot write.
+    for pid in [run.command, run.keeper(), run.next_keeper()] {
+        assert_eq!(mappings(pid), ["rw-s"]);
+    }
+    assert_eq!((mappings(run.tracer()), descriptors(run.tracer())), (vec![], vec![libc::O_RDONLY]));
+    // Slots, and the image above them.
+    assert_eq!(mappings(run.program), ["r--s", "r-xp"]);
+    assert!(descriptors(run.program).is_empty());
+    running.join().unwrap();
+}
+
+/// The access of each mapping of the page's file that a process has.
+fn mappings(pid: i32) -> Vec<String> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let of_page = maps.lines().filter(|line| line.contains("/memfd:uvdso"));
+    of_page.map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect()
+}
+
+/// The access mode of each descriptor of the page's file that a process has.
+fn descriptors(pid: i32) -> Vec<i32> {
+    let all = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let of_page = all.filter(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        target.display().to_string().starts_with("/memfd:uvdso")
+    });
+    let mode = |entry: fs::DirEntry| {
+        let number = entry.file_name().into_string().unwrap();
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+        i32::from_str_radix(flags.trim(), 8).unwrap() & libc::O_ACCMODE
+    };
+    of_page.map(mode).collect()
 }
 
 /// Asserts that no attempt succeeds.

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use kernel_sim::launch::Command;
 use libtest_mimic::{Arguments, Completion, Trial};
 use tests::skip::{missing, skip};
-use tests::users::{User, needs_root};
+use tests::users::{User, needs_namespaces, needs_root};
 use tests::workshop::Workshop;
 
 /// Where the guests are, and where any user may write.
@@ -59,6 +59,10 @@ enum By {
     Ordinary,
     /// As an ordinary user, after root has prepared it.
     Prepared,
+    /// As root, in namespaces of their own.
+    RootApart,
+    /// As an ordinary user, in namespaces that root has prepared.
+    PreparedApart,
 }
 
 /// Tests by module, each named after its function, with its users and the tools that it needs.
@@ -89,6 +93,7 @@ trials! {
     attack {
         Ordinary no_way_to_change_the_page_or_to_get_into_a_process_that_can,
         Ordinary no_way_for_a_program_that_was_let_go,
+        Prepared nobody_has_more_of_the_page_than_it_needs,
         Prepared every_attempt_succeeds_against_a_page_without_protection,
     }
     failure {
@@ -101,16 +106,16 @@ trials! {
         Each a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
     }
     leftovers {
-        Root a_stock_shows_each_kind_of_thing_that_is_left,
-        Root nothing_is_left_of_a_run_of_root,
-        Prepared nothing_is_left_of_a_run,
+        RootApart a_stock_shows_each_kind_of_thing_that_is_left,
+        RootApart nothing_is_left_of_a_run_of_root,
+        PreparedApart nothing_is_left_of_a_run,
     }
     unusual {
         Each a_thousand_children_have_the_clock,
         Each a_program_that_is_stopped_at_its_start_can_be_continued,
         Each programs_that_are_killed_at_their_start_are_nobodys_business,
         Each a_limit_of_file_sizes_is_named,
-        Root a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,
+        RootApart a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,
         Each an_exec_from_another_thread_is_followed,
         Root an_exec_as_another_user_is_followed,
         Each a_filter_against_clock_calls_does_not_matter,
@@ -142,11 +147,15 @@ fn trials_of(
 ) -> Vec<Trial> {
     let users = match by {
         By::Each => vec![User::Root, User::Ordinary],
-        By::Root => vec![User::Root],
-        By::Ordinary | By::Prepared => vec![User::Ordinary],
+        By::Root | By::RootApart => vec![User::Root],
+        By::Ordinary | By::Prepared | By::PreparedApart => vec![User::Ordinary],
     };
     let trial = |user: User| {
-        let prepared = if matches!(by, By::Prepared) { needs_root() } else { None };
+        let prepared = match by {
+            By::Prepared => needs_root(),
+            By::RootApart | By::PreparedApart => needs_root().or_else(needs_namespaces),
+            By::Each | By::Root | By::Ordinary => None,
+        };
         let missing = user.missing().or(prepared).or_else(|| missing(needs));
         Trial::ignorable_test(format!("{name} as {}", user.name()), move || match missing {
             Some(reason) => skip(&reason),
