@@ -7,7 +7,7 @@
 //! 5. The next keeper, which waits for the keeper's end (`supervise.rs` asks for it).
 
 use std::ffi::{CStr, CString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::unistd::{ForkResult, execvp, fork, pipe2};
+use nix::unistd::{ForkResult, execvp, fork, getpid, pipe2};
 
 use crate::host::{HostClocks, NoCounter, counter_is_a_clock};
 use crate::keeper::{Keeper, News, PageMemory, Shift};
@@ -73,6 +73,9 @@ impl Command {
     pub(crate) fn arrange(&self, mask: SigSet) -> Result<(Arrangement, WhyNone), LaunchError> {
         let host = HostClocks::new().ok_or(LaunchError::NoVdso)?;
         let arguments = self.arguments_for_exec()?;
+        if !proc_is_ours() {
+            return Err(LaunchError::NoProc);
+        }
         let found = counter_is_a_clock();
         let orders = Orders {
             hz: self.hz.unwrap_or_else(|| host_hz(&host)),
@@ -303,6 +306,12 @@ impl KeeperProcess {
             _ => Err(LaunchError::Keeper("it was killed".to_owned())),
         }
     }
+}
+
+/// Whether `/proc` has this process under its own number: not where it is not mounted, or is another
+/// PID namespace's, whose processes have these numbers too.
+fn proc_is_ours() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == getpid().to_string().as_str())
 }
 
 /// Ticks a second of the host's coarse clocks.

@@ -87,6 +87,12 @@ pub enum LaunchError {
          one; start the machine without vdso=0, or the sandbox with a vDSO"
     )]
     NoVdso,
+    /// What `/proc` says of a process is not of the process with that number here.
+    #[error(
+        "/proc does not show the processes of this PID namespace, which is how programs are looked \
+         into; mount one there (unshare has --mount-proc)"
+    )]
+    NoProc,
     /// Programs cannot be traced.
     #[error(
         "programs cannot be traced here ({0}); allow ptrace: a container needs --cap-add \
@@ -141,7 +147,7 @@ impl LaunchError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoVdso | Self::NoTracing(_) => 3,
+            Self::NoVdso | Self::NoProc | Self::NoTracing(_) => 3,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Program { .. } => 126,
             _ => 1,

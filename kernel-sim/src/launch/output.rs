@@ -174,6 +174,7 @@ fn failure(
     let errno = errno.unwrap_or(0);
     let source = std::io::Error::from_raw_os_error(errno);
     match code {
+        Some(3) if text == Some(&LaunchError::NoProc.to_string()) => LaunchError::NoProc,
         Some(3) if errno == 0 => LaunchError::NoVdso,
         Some(3) => LaunchError::NoTracing(Errno::from_raw(errno)),
         Some(126 | 127) => LaunchError::Program { program: command.program.clone(), source },

@@ -38,7 +38,10 @@ static GUESTS: LazyLock<Guests> = LazyLock::new(|| {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some(("--alone", words)) = words.split_first().map(|(first, rest)| (&**first, rest)) {
-        return leftovers::alone(words);
+        return match words {
+            [word] if word == unusual::IN_VAIN => unusual::in_vain(),
+            words => leftovers::alone(words),
+        };
     }
     let mut arguments = Arguments::from_args();
     // A program forks from the harness; two at a time is what the machine has room for.
@@ -115,6 +118,7 @@ trials! {
         Each a_program_that_is_stopped_at_its_start_can_be_continued,
         Each programs_that_are_killed_at_their_start_are_nobodys_business,
         Each a_limit_of_file_sizes_is_named,
+        RootApart another_namespaces_proc_and_none_are_named,
         RootApart a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,
         Each an_exec_from_another_thread_is_followed,
         Root an_exec_as_another_user_is_followed,

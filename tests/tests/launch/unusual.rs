@@ -2,8 +2,9 @@
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::process::ExitCode;
 
-use kernel_sim::launch::{Clock, Command, Output, Remark, Status};
+use kernel_sim::launch::{Clock, Command, LaunchError, Output, Remark, Status};
 
 use crate::{copy, guest, shell};
 
@@ -260,6 +261,29 @@ pub(crate) fn a_program_in_a_time_namespace_keeps_its_clocks_and_is_named(user: 
     assert!(warning(&output).contains("time namespace"), "{output:?}");
     let output = Command::new(unusual()).arg("apart").output(user).unwrap();
     assert!(out(&output).ends_with(" image\n") && output.remarks.is_empty(), "{output:?}");
+}
+
+/// What this program is told to try where it must not succeed.
+pub(crate) const IN_VAIN: &str = "--in-vain";
+
+pub(crate) fn another_namespaces_proc_and_none_are_named(_: Option<u32>) {
+    let this = std::env::current_exe().unwrap();
+    let as_is = "exec \"$0\" --alone --in-vain";
+    for script in [as_is, &format!("umount --lazy /proc; {as_is}")] {
+        // A process 1 whose /proc has another one.
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--mount", "sh", "-c", script]).arg(&this);
+        let output = unshare.output().unwrap();
+        assert!(output.status.success(), "{script}: {output:?}");
+    }
+}
+
+/// Succeeds if nothing can be launched, for want of a `/proc`.
+pub(crate) fn in_vain() -> ExitCode {
+    match Command::new("true").output(None) {
+        Err(LaunchError::NoProc) => ExitCode::SUCCESS,
+        other => panic!("{other:?}"),
+    }
 }
 
 pub(crate) fn a_limit_of_file_sizes_is_named(user: Option<u32>) {
