@@ -244,20 +244,27 @@ const fn split_seconds_short(nanos: u64) -> (u64, u64) {
     (secs, nanos - secs * NANOS_PER_SEC as u64)
 }
 
-/// Nanoseconds since zero where no step can overflow and none is negative: the seconds are below 2^32
-/// (until 2106, for the wall clock), and `shifted` is below 2^63, which a counter that is behind does
-/// not get to, and is shifted by one or more. `None` sends to [`carry`] and [`nanos_of`], which know
-/// every sum.
-#[inline(always)] // a multiplication, a shift, an addition: the tests are beside them
+/// Nanoseconds since zero, if they are not negative and `shifted` is below 2^63, which a counter that
+/// is behind does not get to. `None` sends to [`carry`] and [`nanos_of`], which know every sum.
+#[inline(always)] // a multiplication, a shift, an addition, and the flags that they set
 #[must_use]
-#[allow(clippy::arithmetic_side_effects, reason = "2^32 * 10^9 + 2^62 < 2^63")]
-pub(crate) const fn total_narrow(secs: u64, shifted: u64, shift: u32) -> Option<i64> {
-    if secs >> 32 != 0 || shifted >> 63 != 0 || shift == 0 || shift > MAX_SHIFT {
+pub(crate) const fn total_narrow(secs: i64, shifted: u64, shift: u32) -> Option<i64> {
+    if shifted >> 63 != 0 || shift > MAX_SHIFT {
         core::hint::cold_path();
         return None;
     }
-    let nanos = shifted >> shift;
-    Some((secs * NANOS_PER_SEC as u64 + nanos).cast_signed())
+    let nanos = (shifted >> shift).cast_signed();
+    let Some(base) = checked_secs_to_nanos(secs) else {
+        core::hint::cold_path();
+        return None;
+    };
+    // Nothing negative is added, so a sum that does not fit ends below zero, too.
+    let total = base.wrapping_add(nanos);
+    if total < 0 {
+        core::hint::cold_path();
+        return None;
+    }
+    Some(total)
 }
 
 /// A time in nanoseconds; `None` beyond an `i64`.
@@ -385,8 +392,11 @@ mod tests {
             let (exact_secs, exact_nanos) = exact(secs, shifted, shift);
             let expected = i64::try_from(exact_secs * i128::from(BILLION) + i128::from(exact_nanos)).ok();
             prop_assert_eq!(total(secs, shifted, shift), expected);
-            if let Some(narrow) = quick_total(secs, shifted, shift) {
-                prop_assert_eq!(Some(narrow), expected);
+            if shifted >> 63 == 0 {
+                let quick = expected.filter(|&total| total >= 0);
+                prop_assert_eq!(quick_total(secs, shifted, shift), quick);
+            } else {
+                prop_assert_eq!(quick_total(secs, shifted, shift), None);
             }
         }
     }
@@ -397,7 +407,7 @@ mod tests {
     }
 
     fn quick_total(secs: i64, shifted: u128, shift: u32) -> Option<i64> {
-        total_narrow(secs.cast_unsigned(), shifted.try_into().ok()?, shift)
+        total_narrow(secs, shifted.try_into().ok()?, shift)
     }
 
     fn edge_i64() -> impl Strategy<Value = i64> {
@@ -424,17 +434,19 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_total_serves_all_that_cannot_overflow_and_nothing_else() {
-        let (secs, shifted) = (u64::from(u32::MAX), u64::MAX >> 1);
-        for shift in [1, 2, MAX_SHIFT] {
-            let due = i128::from(secs) * i128::from(BILLION) + i128::from(shifted >> shift);
-            assert_eq!(total_narrow(secs, shifted, shift).map(i128::from), Some(due), "{shift}");
-        }
-        assert_eq!(total_narrow(secs, shifted, 0), None, "63 bits");
-        assert_eq!(total_narrow(secs, shifted + 1, 1), None, "a product that may be negative");
-        for secs in [1 << 32, u64::MAX] {
-            assert_eq!(total_narrow(secs, 1, MAX_SHIFT), None, "{secs:x}");
-        }
+    fn the_quick_total_serves_what_is_not_negative_and_nothing_else() {
+        let most = 9_223_372_036;
+        assert_eq!(total_narrow(most, 854_775_807, 0), Some(i64::MAX));
+        assert_eq!(total_narrow(most, 854_775_808, 0), None);
+        assert_eq!(total_narrow(most + 1, 0, 0), None);
+        assert_eq!(total_narrow(0, u64::MAX >> 1, 0), Some(i64::MAX));
+        assert_eq!(total_narrow(most, u64::MAX >> 1, 0), None, "63 bits and 63 bits");
+        assert_eq!(total_narrow(0, 1 << 63, 1), None, "a product that may be negative");
+        assert_eq!(total_narrow(-1, BILLION, 0), Some(0));
+        assert_eq!(total_narrow(-1, BILLION - 1, 0), None, "before zero");
+        assert_eq!(total_narrow(i64::MIN, 0, 0), None);
+        assert_eq!(total_narrow(5, 1 << MAX_SHIFT, MAX_SHIFT), Some(5_000_000_001));
+        assert_eq!(total_narrow(5, 0, MAX_SHIFT + 1), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Precise {
     #[must_use]
     pub fn quick_nanos(&self) -> Option<i64> {
         let shifted = cycles::scaled_narrow(self.nsec, self.cycles, self.mult)?;
-        cycles::total_narrow(self.sec, shifted, self.shift)
+        cycles::total_narrow(self.sec.cast_signed(), shifted, self.shift)
     }
 }
 
@@ -103,17 +103,13 @@ impl Coarse {
         Some(Precise { cycles: 0, mult: 0, shift: 0, sec: self.sec, nsec: self.nsec })
     }
 
-    /// Nanoseconds since zero; `None` as [`quick_time`](Self::quick_time), and from 2106 on.
-    #[inline(always)] // a multiplication, an addition, two tests
+    /// Nanoseconds since zero; `None` as [`quick_time`](Self::quick_time), and for those that are
+    /// negative or do not fit.
+    #[inline(always)] // a multiplication, an addition, and the flags that they set
     #[must_use]
-    #[allow(clippy::arithmetic_side_effects, reason = "2^32 * 10^9 + 10^9 < 2^63")]
     pub fn quick_nanos(&self) -> Option<i64> {
         let time = self.quick_time()?;
-        if self.sec >> 32 != 0 {
-            core::hint::cold_path();
-            return None;
-        }
-        Some((self.sec * NANOS_PER_SEC as u64 + time.nanos).cast_signed())
+        cycles::total_narrow(time.secs, time.nanos, 0)
     }
 }
 
