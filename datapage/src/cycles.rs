@@ -98,16 +98,17 @@ pub(crate) const fn scaled(base: u64, cycles: u64, mult: u32) -> u128 {
     cycles as u128 * mult as u128 + base as u128
 }
 
-/// Largest shift that the quick arithmetic takes: anything from 2^63 on is a second or more by it. No
-/// kernel computes a larger one.
-pub(crate) const QUICK_SHIFT: u32 = 33;
+/// Largest shift that readers are quick with: anything from 2^63 on is a second or more by it. Linux
+/// computes 32 at most.
+pub const QUICK_SHIFT: u32 = 33;
 const _: () = assert!(1 << 63 >> QUICK_SHIFT >= NANOS_PER_SEC as u64);
 
-/// `base + distance * mult` where that fits in 64 bits, else `None`; [`scaled`] knows every product.
+/// `base + distance * mult` if the product is below 2^63 and the sum below 2^64, else `None`;
+/// [`scaled`] knows every product.
 ///
-/// A counter that is behind makes the product negative, and the sum either does not fit or is 2^63
-/// or more, which up to [`QUICK_SHIFT`] is beyond the second that has begun. So it is tested where
-/// that has ended.
+/// A counter that is behind makes the product negative, and the result is `None`, 2^63 or more, or, for
+/// a multiplier of 0, the base. Up to [`QUICK_SHIFT`] 2^63 is beyond the second that has begun, so a
+/// test is needed only where that has ended.
 #[inline(always)] // on the critical path behind the counter
 #[must_use]
 pub(crate) const fn scaled_narrow(base: u64, distance: i64, mult: u32) -> Option<u64> {
@@ -373,17 +374,17 @@ mod tests {
         fn the_quick_product_is_the_product(base: u64, distance: i64, mult: u32, narrow in 0..64_u32) {
             let distance = distance >> narrow;
             let product = i128::from(distance) * i128::from(mult);
-            let found = scaled_narrow(base, distance, mult);
-            if distance >= 0 {
-                let expected = i64::try_from(product).ok().and(product.try_into().ok());
-                prop_assert_eq!(found, expected.and_then(|product| base.checked_add(product)));
-            } else if mult == 0 {
-                prop_assert_eq!(found, Some(base));
-            } else {
-                prop_assert!(found.is_none_or(|sum| sum >> 63 == 1), "{found:?}");
-            }
+            let signed = i64::try_from(product).ok().map(i64::cast_unsigned);
+            prop_assert_eq!(signed_product(distance, mult), signed);
             let words = u32::try_from(distance).ok().and(product.try_into().ok());
             prop_assert_eq!(product_of_words(distance, mult), words);
+
+            let usual = if cfg!(target_pointer_width = "64") { signed } else { words };
+            let sum = usual.and_then(|product| base.checked_add(product));
+            prop_assert_eq!(scaled_narrow(base, distance, mult), sum);
+            if distance < 0 && mult != 0 {
+                prop_assert!(sum.is_none_or(|sum| sum >> 63 == 1), "{sum:?}");
+            }
         }
 
         #[test]

@@ -32,6 +32,13 @@ pub struct Precise {
 }
 
 impl Precise {
+    /// Counter cycles that have gone by since the update: none for a counter that is behind.
+    #[inline(always)] // a comparison
+    #[must_use]
+    pub const fn elapsed(&self) -> u64 {
+        cycles::ahead(self.cycles)
+    }
+
     /// The time, by the arithmetic that is enough while the product has 63 bits; `None` for anything
     /// else, for [`time`](Self::time) to look at.
     #[inline(always)] // the critical path behind the counter
@@ -53,8 +60,7 @@ impl Precise {
         if self.shift > MAX_SHIFT {
             return None;
         }
-        // A counter that is behind leaves the time at the base.
-        let shifted = cycles::scaled(self.nsec, cycles::ahead(self.cycles), self.mult);
+        let shifted = cycles::scaled(self.nsec, self.elapsed(), self.mult);
         cycles::carry(self.sec.cast_signed(), shifted, self.shift)
     }
 
@@ -173,7 +179,8 @@ impl<C: Cells> Page<C> {
         self.seq.attempt(|| self.load_precise(scale, base, read_counter))
     }
 
-    /// A precise clock with the counter, or `None` if it cannot be served.
+    /// A precise clock with the counter, or `None` if the page has none, or cannot be read. What it
+    /// holds may still have no [time](Precise::time).
     #[inline]
     pub fn precise(
         &self,
@@ -337,6 +344,9 @@ impl<C: Cells> Page<C> {
         })?;
         if shift > MAX_SHIFT || (sec | nsec) == 0 {
             return None;
+        }
+        if nsec >> shift < u64::from(NANOS_PER_SEC) {
+            return Some(sec.cast_signed());
         }
         Some(cycles::carry(sec.cast_signed(), nsec.into(), shift)?.secs)
     }

@@ -57,7 +57,7 @@ const RESOLUTION: usize = 3;
 /// No instruction, but a different one for each way through a function.
 ///
 /// Ways that end alike are joined by the compiler, and tests that lead to one place become one
-/// test: a jump and some instructions more on every read. That is a seventh of a coarse one.
+/// test: a jump and some instructions more on every read. That is a sixth of a coarse one.
 #[inline(always)] // no instruction
 fn keep_apart<const WAY: usize>() {
     // A 32-bit image is glad about each byte.

@@ -2,8 +2,8 @@
 //!
 //! An exported function makes one attempt inline: even sequence number, known counter, a product of
 //! 63 bits. What it can neither answer nor leave to the kernel at once lands here, begins anew, and
-//! may take its time: retries while a writer is at work, pages of a time namespace, gaps of minutes
-//! since the last update. Keeping it out of the exported functions is what lets those run without
+//! may take its time: retries while a writer is at work, pages of a time namespace, long gaps since
+//! the last update. Keeping it out of the exported functions is what lets those run without
 //! saving a register.
 
 use datapage::{ClockId, ClockSet, Page, Slot, Time, TimeZone};

@@ -32,7 +32,7 @@ fn slow<P: Platform, S: Seconds>(platform: &P, t: UserPtr<S>) -> S {
 #[inline(always)] // a store
 fn answer<S: Seconds>(t: UserPtr<S>, seconds: S) -> S {
     if !t.is_null() {
-        // Hardly a program passes one, and a jump that is taken is a cycle of seven.
+        // Most pass null, and a jump that is taken is a cycle of seven.
         core::hint::cold_path();
         t.write(seconds);
     }

@@ -4,6 +4,7 @@
 //! routing are judged to the bit, since nothing is in between: what was handed to the writer and
 //! what the counter shows decide what is due.
 
+use datapage::cycles::QUICK_SHIFT;
 use datapage::protocol::Cells;
 use datapage::{ClockMode, Features, PageValues, TimeZone, UpdateError, Writer};
 use oracle::publication::Publication;
@@ -100,13 +101,17 @@ pub(crate) fn exit(publication: &Publication, id: i32, counter: u64) -> Exit {
     match motion(publication.last, counter, scale.mask) {
         Motion::Behind => Exit::Behind,
         Motion::Ahead(cycles) => {
-            let product = u128::from(cycles) * u128::from(scale.mult) + u128::from(*nanos);
-            if product > u128::from(u64::MAX) {
+            let product = u128::from(cycles) * u128::from(scale.mult);
+            let sum = product + u128::from(*nanos);
+            let later = sum >> scale.shift;
+            if product >> 63 != 0 || sum >> 64 != 0 || scale.shift > QUICK_SHIFT {
                 Exit::Wide
-            } else if product >> scale.shift >= 1_000_000_000 {
-                Exit::Carry
-            } else {
+            } else if later < 1_000_000_000 {
                 Exit::Fast
+            } else if sum >> 63 != 0 || later >> 40 != 0 {
+                Exit::Wide
+            } else {
+                Exit::Carry
             }
         }
     }

@@ -7,11 +7,11 @@ use oracle::publication::SERVED;
 /// How a call left the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The product fits in 64 bits and the time in the base's second.
+    /// The quick arithmetic takes the product, and the base's second has not ended.
     Fast,
     /// A second or more since the base.
     Carry,
-    /// The product has more than 64 bits.
+    /// The quick arithmetic does not take it: a product or a later second of too many bits.
     Wide,
     /// The counter is behind the base.
     Behind,

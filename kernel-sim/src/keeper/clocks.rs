@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use datapage::cycles::MAX_SHIFT;
 use datapage::{ClockId, ClockMode, PageValues, Scale};
 use libc::c_int;
 
@@ -237,11 +238,11 @@ fn shown_line(page: &datapage::Page, mode: ClockMode, clock: ClockId, now: u64) 
         found.set(Some(mode));
         Some(now)
     })?;
-    if found.get() != Some(mode) {
+    if found.get() != Some(mode) || read.shift > MAX_SHIFT {
         return None;
     }
     let secs = i128::from(read.sec.cast_signed()) * (NANOS_PER_SEC << read.shift);
-    let since = i128::from(read.cycles) * i128::from(read.mult);
+    let since = i128::from(read.elapsed()) * i128::from(read.mult);
     let at = secs + i128::from(read.nsec) + since;
     Some(Line { cycle: now, at, mult: read.mult, shift: read.shift })
 }

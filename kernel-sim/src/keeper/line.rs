@@ -18,10 +18,10 @@ pub struct Line {
 
 /// Largest shift that [`Line::shift_for`] chooses.
 ///
-/// Each bit more halves the error of the rate; at 32 it is below 0.3 parts in 10^9, a picosecond a
-/// tick. With 33 the reader's product would leave 64 bits a second after the last update instead of
+/// Each bit more halves the error of the rate; at 31 it is below 0.6 parts in 10^9, two picoseconds a
+/// tick. With 32 the reader's sum would leave 63 bits a second after the last update instead of
 /// three, which makes reads slower under a keeper that is late.
-const MAX_SHIFT: u32 = 32;
+const MAX_SHIFT: u32 = 31;
 
 impl Line {
     /// The shift that makes the most of a `u32` for a rate of `nanos` a cycle.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_shift_leaves_room_and_instants_are_split_towards_minus_infinity() {
-        for (rate, shift) in [(0.4347, 32), (1.0, 31), (0.2, 32), (41.6, 26), (1e9, 1)] {
+        for (rate, shift) in [(0.4347, 31), (1.0, 31), (0.2, 31), (41.6, 26), (1e9, 1)] {
             assert_eq!(Line::shift_for(rate), shift, "{rate}");
         }
         let line = Line { cycle: 0, at: 3 << 31, mult: 1, shift: 32 };

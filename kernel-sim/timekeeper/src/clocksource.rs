@@ -1,6 +1,7 @@
 //! A counter as a source of time: its width, its scale, and how programs may read it.
 
-use datapage::{ClockMode, NANOS_PER_SEC, Scale, cycles::MAX_SHIFT};
+use datapage::cycles::{MAX_SHIFT, QUICK_SHIFT};
+use datapage::{ClockMode, NANOS_PER_SEC, Scale};
 
 use crate::error::Error;
 
@@ -9,7 +10,7 @@ pub const MIN_COUNTER_HZ: u64 = 1;
 /// Fastest counter, in hertz: beyond it a step of the multiplier is coarser than NTP's limit.
 pub const MAX_COUNTER_HZ: u64 = 1_000_000_000_000;
 
-/// How long the page may go without an update until a read leaves the 64-bit path, in seconds.
+/// How long the page may go without an update until a read leaves the quick way, in seconds.
 ///
 /// Longer ranges cost precision: each doubling takes a bit of the shift.
 pub const DEFAULT_RANGE_SECS: u32 = 600;
@@ -67,7 +68,8 @@ impl Clocksource {
         Ok(Self { name, hz, mask, mult, shift, mode, rating: 1, nonstop: false })
     }
 
-    /// With the best scale for reads up to `range_secs` after an update.
+    /// With the best scale for reads up to `range_secs` after an update. From 2^40 ns on, which are
+    /// 1099 s, a read is exact and not quick, whatever the scale.
     ///
     /// # Errors
     /// [`Error::CounterRate`] if no scale has that range.
@@ -173,7 +175,7 @@ impl Clocksource {
 
 /// The largest shift, with its multiplier, for which `range_secs` (or, for a narrow counter, its
 /// whole range) of a clock that NTP has sped up by 11 %, on top of a base of almost a second, fit
-/// in 64 bits.
+/// in 63 bits, as the quick way of a reader wants it.
 #[doc(alias = "clocks_calc_mult_shift")]
 fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
     let error = Error::CounterRate { found: hz };
@@ -182,7 +184,7 @@ fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
     }
     // At most 2^32 * 10^12, below 2^72.
     let cycles = (u128::from(range_secs).wrapping_mul(u128::from(hz))).min(u128::from(mask));
-    for shift in (0..=MAX_SHIFT).rev() {
+    for shift in (0..=QUICK_SHIFT).rev() {
         let second = u128::from(NANOS_PER_SEC) << shift;
         // Rounded to the nearest; below 2^65, and `hz` is not 0.
         let Some(mult) = (second.wrapping_add(u128::from(hz >> 1))).checked_div(u128::from(hz))
@@ -196,7 +198,7 @@ fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
         let fastest = mult.saturating_add(max_adjustment(mult));
         // Below 2^72 * 2^32 + 2^64.
         let product = cycles.wrapping_mul(u128::from(fastest)).wrapping_add(second);
-        if (MIN_MULT..=MAX_MULT).contains(&mult) && product <= u128::from(u64::MAX) {
+        if (MIN_MULT..=MAX_MULT).contains(&mult) && product >> 63 == 0 {
             return Ok((mult, shift));
         }
     }

@@ -80,7 +80,8 @@ impl World {
 
 /// A precise clock's exact position on a page, in 2^-34 ns: what a reader rounds down.
 pub(crate) fn exact(snapshot: &Precise) -> i128 {
-    let part = i128::from(snapshot.nsec) + i128::from(snapshot.cycles) * i128::from(snapshot.mult);
+    let part =
+        i128::from(snapshot.nsec) + i128::from(snapshot.elapsed()) * i128::from(snapshot.mult);
     ((i128::from(snapshot.sec.cast_signed()) * 1_000_000_000) << 34)
         + (part << (34 - snapshot.shift))
 }
