@@ -534,4 +534,20 @@ mod tests {
         let boottime = shown(&moved, ClockId::BOOTTIME, moved.cycle_last);
         assert!((0..1_000_000_000).contains(&(host.nanos(libc::CLOCK_BOOTTIME) - boottime)));
     }
+
+    #[test]
+    fn a_counter_that_is_behind_the_page_shows_its_base() {
+        let host = Host::new();
+        let line = |now| {
+            let mode = ClockMode::COUNTER;
+            shown_line(host.mapped.page(), mode, ClockId::MONOTONIC, now).unwrap()
+        };
+        let last = host.values.cycle_last;
+        let base = line(last).at;
+        assert_eq!(base, 5_000 * i128::from(SECOND) + i128::from(SECOND / 7));
+        assert_eq!(line(last + 1_000).at, base + (1_000 << 29));
+        for behind in [1, 1_000_000, 1 << 62] {
+            assert_eq!(line(last.wrapping_sub(behind)).at, base, "{behind}");
+        }
+    }
 }
