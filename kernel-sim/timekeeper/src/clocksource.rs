@@ -10,7 +10,8 @@ pub const MIN_COUNTER_HZ: u64 = 1;
 /// Fastest counter, in hertz: beyond it a step of the multiplier is coarser than NTP's limit.
 pub const MAX_COUNTER_HZ: u64 = 1_000_000_000_000;
 
-/// How long the page may go without an update until a read leaves the quick way, in seconds.
+/// How long the page may go without an update until a clock's sum leaves 64 bits, in seconds: Linux's
+/// choice, which gives its scales. Readers are quick for half of it, with 63 bits, and exact for ever.
 ///
 /// Longer ranges cost precision: each doubling takes a bit of the shift.
 pub const DEFAULT_RANGE_SECS: u32 = 600;
@@ -68,8 +69,7 @@ impl Clocksource {
         Ok(Self { name, hz, mask, mult, shift, mode, rating: 1, nonstop: false })
     }
 
-    /// With the best scale for reads up to `range_secs` after an update. From 2^40 ns on, which are
-    /// 1099 s, a read is exact and not quick, whatever the scale.
+    /// With the best scale for `range_secs` between two updates, as [`DEFAULT_RANGE_SECS`].
     ///
     /// # Errors
     /// [`Error::CounterRate`] if no scale has that range.
@@ -175,7 +175,7 @@ impl Clocksource {
 
 /// The largest shift, with its multiplier, for which `range_secs` (or, for a narrow counter, its
 /// whole range) of a clock that NTP has sped up by 11 %, on top of a base of almost a second, fit
-/// in 63 bits, as the quick way of a reader wants it.
+/// in 64 bits.
 #[doc(alias = "clocks_calc_mult_shift")]
 fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
     let error = Error::CounterRate { found: hz };
@@ -198,7 +198,7 @@ fn scale_for(hz: u64, mask: u64, range_secs: u32) -> Result<(u32, u32), Error> {
         let fastest = mult.saturating_add(max_adjustment(mult));
         // Below 2^72 * 2^32 + 2^64.
         let product = cycles.wrapping_mul(u128::from(fastest)).wrapping_add(second);
-        if (MIN_MULT..=MAX_MULT).contains(&mult) && product >> 63 == 0 {
+        if (MIN_MULT..=MAX_MULT).contains(&mult) && product <= u128::from(u64::MAX) {
             return Ok((mult, shift));
         }
     }

@@ -159,17 +159,17 @@ proptest! {
         let second = 1_000_000_000_u128 << scale.shift;
         let off = (u128::from(scale.mult) * u128::from(hz)).abs_diff(second);
         prop_assert!(off * 2 <= u128::from(hz), "off by {off} of {hz}");
-        // The fastest clock of that range, on the largest base, is a sum of 63 bits.
+        // The fastest clock of that range, on the largest base, is a 64-bit sum.
         let cycles = (u128::from(hz) * u128::from(range)).min(u128::from(mask));
         let sum = |mult: u128, shift: u32| {
             cycles * (mult + mult * 11 / 100) + (1_000_000_000 << shift)
         };
-        prop_assert!(sum(u128::from(scale.mult), scale.shift) < 1 << 63);
+        prop_assert!(sum(u128::from(scale.mult), scale.shift) < 1 << 64);
         // One more bit would not fit: in the sum, in the multiplier, or in a quick read.
         let finer = (second * 2 + u128::from(hz) / 2) / u128::from(hz);
         prop_assert!(
             scale.shift == 33
-                || sum(finer, scale.shift + 1) >= 1 << 63
+                || sum(finer, scale.shift + 1) >= 1 << 64
                 || finer + finer * 11 / 100 > u128::from(u32::MAX)
         );
     }
