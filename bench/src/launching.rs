@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use kernel_sim::launch::{Family, is_gone};
+use kernel_sim::launch::{Family, User, is_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, geteuid, mkdtemp};
@@ -164,32 +164,6 @@ fn now(clock: ClockId) -> Duration {
     clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
-/// As whom the launcher runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum User {
-    /// Root, whose keeper gets real-time priority.
-    Root,
-    /// Anybody else.
-    Ordinary,
-}
-
-/// `nobody` on most systems, and who owns nothing.
-const ORDINARY_USER: u32 = 65534;
-
-impl User {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Root, Self::Ordinary];
-
-    /// As it is said.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Ordinary => "an ordinary user",
-        }
-    }
-}
-
 /// The executable that is launched, where any user can run it.
 #[derive(Debug)]
 pub struct Launching {
@@ -241,8 +215,8 @@ impl Launching {
     fn command(&self, user: User) -> Command {
         let mut command = Command::new(self.executable());
         command.current_dir("/");
-        if user == User::Ordinary && geteuid().is_root() {
-            command.uid(ORDINARY_USER).gid(ORDINARY_USER);
+        if let Some(id) = user.id() {
+            command.uid(id).gid(id);
         }
         command
     }

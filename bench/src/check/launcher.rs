@@ -7,8 +7,10 @@
 
 use serde::Serialize;
 
+use kernel_sim::launch::User;
+
 use crate::check::{Settled, Verdict, settle};
-use crate::launching::{Launching, LaunchingError, PROGRAM, User};
+use crate::launching::{Launching, LaunchingError, PROGRAM};
 use crate::statistics::{Estimate, Spread, quantile};
 
 /// The most that an exec may take longer.

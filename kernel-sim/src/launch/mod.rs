@@ -46,9 +46,11 @@ mod supervise;
 mod swap;
 mod tracer;
 mod tracing;
+mod user;
 
 pub use calls::{Call, SystemCalls};
 pub use command::{Clock, Command, LaunchError, Outcome, Status};
 pub use family::{Family, is_gone};
 pub use output::Output;
 pub use supervise::{Remark, end_by_signal};
+pub use user::User;

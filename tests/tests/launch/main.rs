@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use kernel_sim::launch::Command;
 use libtest_mimic::{Arguments, Completion, Trial};
 use tests::skip::{missing, skip};
-use tests::users::{User, needs_namespaces, needs_root};
+use tests::users::{self, User, needs_namespaces, needs_root};
 use tests::workshop::Workshop;
 
 /// Where the guests are, and where any user may write.
@@ -160,7 +160,7 @@ fn trials_of(
             By::RootApart | By::PreparedApart => needs_root().or_else(needs_namespaces),
             By::Each | By::Root | By::Ordinary => None,
         };
-        let missing = user.missing().or(prepared).or_else(|| missing(needs));
+        let missing = users::missing(user).or(prepared).or_else(|| missing(needs));
         Trial::ignorable_test(format!("{name} as {}", user.name()), move || match missing {
             Some(reason) => skip(&reason),
             None => {

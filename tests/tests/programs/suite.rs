@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tests::skip::{cannot_launch, missing, skip};
-use tests::users::User;
+use tests::users::{self, User};
 use tests::workshop::Workshop;
 
 use self::guests::GUESTS;
@@ -46,7 +46,7 @@ pub(crate) fn main() -> ExitCode {
             let (built, no_launch) = (Arc::clone(&built), no_launch.clone());
             let name = format!("{} as {}", guest.name, user.name());
             trials.push(Trial::ignorable_test(name, move || {
-                let missing = || user.missing().or_else(|| missing(guest.needs));
+                let missing = || users::missing(user).or_else(|| missing(guest.needs));
                 if let Some(reason) = no_launch.or_else(missing) {
                     return skip(&reason);
                 }
