@@ -32,9 +32,9 @@
 //! | riscv64 | `lw`, `fence r, rw` | `fence r, rw` | `fence rw, w` | `fence rw, w`, `sw` |
 //!
 //! On x86 all four cost nothing: they only bind the compiler. The counter, which no fence orders, is
-//! the matter of the architecture's file in `vdso`. `protocol/model.rs` runs this very
-//! code under loom (with a load and a comparison where x86's closing check is one instruction), and shows for each of the four, and for each misplaced step, the wrong outcome
-//! that appears without it.
+//! the matter of the architecture's file in `vdso`. `protocol/model.rs` runs this very code under loom,
+//! with a load and a comparison where x86's closing check is one instruction, and shows for each of
+//! the four, and for each misplaced step, the wrong outcome that appears without it.
 //!
 //! A reader may run into `seq` returning to the same value after 2^31 updates within one read. At
 //! a million updates a second that takes 35 minutes in which the reader stands still between two
