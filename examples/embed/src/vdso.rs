@@ -95,8 +95,12 @@ impl<F: Copy> Vdso<F> {
     pub fn admits(&mut self, cpu: &mut impl Cpu) -> bool {
         let mut kept = self.promises;
         kept.hold_on(cpu);
+        if kept.features != self.promises.features {
+            // It takes nothing from the others.
+            return false;
+        }
         self.promises.mode = kept.mode;
-        kept.features == self.promises.features
+        true
     }
 
     /// In the timer interrupt, under the timekeeper's lock, with this CPU's interrupts off: publishes
@@ -128,7 +132,7 @@ impl<F: Copy> Vdso<F> {
     }
 }
 
-/// The clocks that the page has room for.
+/// The clocks that a page serves.
 const CLOCKS: [ClockId; 7] = [
     ClockId::REALTIME,
     ClockId::MONOTONIC,

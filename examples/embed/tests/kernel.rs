@@ -193,6 +193,10 @@ fn a_cpu_that_comes_too_late_must_keep_what_was_promised() {
     assert!(vdso.admits(&mut full()));
     assert!(!vdso.admits(&mut Said { rdpid: false, ..full() }));
     assert!(!vdso.admits(&mut Said { segment: false, ..full() }));
+    // One that is refused takes no clock from the others.
+    assert!(!vdso.admits(&mut Said { counter: false, rdpid: false, ..full() }));
+    vdso.tick(&clock).unwrap();
+    assert_eq!(mode(), ClockMode::COUNTER);
     // The mode can be taken back: the next tick does.
     assert!(vdso.admits(&mut Said { counter: false, ..full() }));
     vdso.tick(&clock).unwrap();
