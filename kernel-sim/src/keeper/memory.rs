@@ -238,11 +238,11 @@ mod tests {
     fn two_that_ask_at_once_are_both_told() {
         let (memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
         drop(readable);
-        let ask = || (0..100_000).try_for_each(|_| is_alone(memory.descriptor()).map(drop));
         let descriptor = memory.descriptor();
+        let ask =
+            || (0..100_000).try_for_each(|_| is_alone(descriptor).map(|alone| assert!(alone)));
         std::thread::scope(|scope| {
-            let other =
-                scope.spawn(move || (0..100_000).try_for_each(|_| is_alone(descriptor).map(drop)));
+            let other = scope.spawn(ask);
             assert_eq!(ask(), Ok(()));
             assert_eq!(other.join().unwrap(), Ok(()));
         });
