@@ -1,6 +1,8 @@
 //! Each process that serves a program can be killed.
 
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use kernel_sim::launch::{Clock, Command, Output};
 
@@ -55,9 +57,20 @@ fn while_running(name: &str, user: Option<u32>, millis: u32, act: impl FnOnce(&R
     let file = writable(&format!("{name}-{}", user.unwrap_or(0)));
     let program = guest("launch_clocks", "");
     let command = Command::new(program).arg(&file).arg(millis.to_string());
-    let run = thread::spawn(move || command.output(user).unwrap());
+    let output = start(command, user);
     act(&Run::read(&file));
-    run.join().unwrap()
+    output()
+}
+
+/// Far longer than any run of this file may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a run, and returns what waits for its output: a run that does not end fails the test
+/// instead of holding it up.
+fn start(command: Command, user: Option<u32>) -> impl FnOnce() -> Output {
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(command.output(user)));
+    move || ended.recv_timeout(PATIENCE).expect("the run ends").unwrap()
 }
 
 fn said(output: &Output) -> Said {
@@ -71,7 +84,7 @@ pub(crate) fn a_killed_keeper_is_replaced_and_the_clocks_go_on(user: Option<u32>
             let keeper = some("there is another keeper", || {
                 run.family.keeper().filter(|pid| !keepers.contains(pid))
             });
-            thread::sleep(std::time::Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(100));
             kill_hard(keeper);
             keepers.push(keeper);
         }
@@ -146,22 +159,30 @@ pub(crate) fn both_keepers_killed_at_once_are_replaced(user: Option<u32>) {
 }
 
 pub(crate) fn a_stopped_keeper_or_tracer_is_continued(user: Option<u32>) {
-    let output = while_running("stopped", user, 2_000, |run| {
-        for pid in [run.keeper(), run.next_keeper(), run.tracer()] {
+    let mut served = Vec::new();
+    let output = while_running("stopped", user, 3_500, |run| {
+        let (keeper, next) = (run.keeper(), run.next_keeper());
+        served = vec![keeper, next, run.tracer()];
+        for &pid in &served {
             kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
         }
+        // A keeper that stayed stopped would leave the clocks standing for longer than is allowed.
+        thread::sleep(Duration::from_millis(1_500));
+        kill_hard(keeper);
+        eventually("the next keeper works", || run.family.keeper() == Some(next));
     });
     let said = said(&output);
     assert!(said.still_ns < SECOND_NS && said.off_ns.abs() < 100_000, "{said:?}");
     assert_never_back(&said);
+    eventually("all of them end", || served.iter().all(|pid| is_gone(*pid)));
     // The tracer: each program of a shell waits for it.
     let file = writable(&format!("stopped-tracer-{}", user.unwrap_or(0)));
     let script =
         "umask 0; echo $PPID $$ > \"$0\"; for i in $(seq 50); do sleep 0.01; done; echo done";
     let command = Command::new("sh").args(["-c", script]).arg(&file);
-    let run = thread::spawn(move || command.output(user).unwrap());
+    let output = start(command, user);
     kill(Pid::from_raw(Run::read(&file).tracer()), Signal::SIGSTOP).unwrap();
-    assert_eq!(run.join().unwrap().stdout, b"done\n");
+    assert_eq!(output().stdout, b"done\n");
 }
 
 pub(crate) fn with_command_tracer_and_keeper_dead_no_call_hangs(user: Option<u32>) {
