@@ -13,7 +13,7 @@ use libc::c_int;
 
 use crate::host::{Bounds, HostClocks, Pair, counter_mode};
 use crate::keeper::Line;
-use crate::keeper::follow::{Bend, Follower, was_interrupted};
+use crate::keeper::follow::{Bend, Follower, NotContinued, was_interrupted};
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 
@@ -115,36 +115,29 @@ impl Clocks {
     /// The clocks that a page of a keeper before this one shows, without a look at their rates
     /// first: nothing to wait for, on a machine where a wait may take long.
     ///
-    /// `None` if the page does not show them (it was left in the middle of an update), if they are
-    /// too far from the host's, or if those were set meanwhile.
-    #[must_use]
-    pub fn continued(
+    /// # Errors
+    /// That the look was disturbed, or that the host's clocks are a step from those of the page.
+    pub(crate) fn continued(
         host: HostClocks,
-        page: &datapage::Page,
+        shown: &Shown,
         shift: Shift,
         hz: u32,
-    ) -> Option<Self> {
+    ) -> Result<Self, NotContinued> {
         let (steered, raw) = (series(&host, libc::CLOCK_MONOTONIC), raw_series(&host));
-        let (mode, now) = (counter_mode(), host.counter());
-        let line = |clock| shown_line(page, mode, clock, now);
-        let monotonic = line(ClockId::MONOTONIC)?;
-        let ahead = |clock| {
-            let other = line(clock)?;
-            Some((other.at - monotonic.at) >> monotonic.shift)
-        };
-        let realtime = ahead(ClockId::REALTIME)? - shift.0;
-        let boottime = ahead(ClockId::BOOTTIME)?;
-        Some(Self {
+        let steered = Follower::continued(shown.monotonic, &steered)?;
+        let raw = Follower::continued(shown.raw, &raw)?;
+        let difference = |clock| Difference::new(&host, clock).ok_or(NotContinued::Disturbed);
+        Ok(Self {
             host,
             shift,
-            steered: Follower::continued(monotonic, &steered)?,
-            raw: Follower::continued(line(ClockId::MONOTONIC_RAW)?, &raw)?,
-            realtime: Difference::new(&host, libc::CLOCK_REALTIME)?.or_as_shown(realtime),
-            boottime: Difference::new(&host, libc::CLOCK_BOOTTIME)?.or_as_shown(boottime),
-            tai: tai_difference(&host)?,
+            steered,
+            raw,
+            realtime: difference(libc::CLOCK_REALTIME)?.or_as_shown(shown.realtime - shift.0),
+            boottime: difference(libc::CLOCK_BOOTTIME)?.or_as_shown(shown.boottime),
+            tai: tai_difference(&host).ok_or(NotContinued::Disturbed)?,
             hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
             coarse_res: tick_nanos(hz),
-            mode,
+            mode: shown.mode,
         })
     }
 
@@ -228,6 +221,41 @@ impl Difference {
             Some(bounds) => self.bounds = bounds,
             None => *self = Self::new(host, self.clock).unwrap_or(*self),
         }
+    }
+}
+
+/// The clocks as the page of a keeper before this one shows them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    mode: ClockMode,
+    monotonic: Line,
+    raw: Line,
+    /// REALTIME - MONOTONIC as readers see it, in nanoseconds.
+    realtime: i128,
+    /// BOOTTIME - MONOTONIC, likewise.
+    boottime: i128,
+}
+
+impl Shown {
+    /// What a page shows from `now` on.
+    ///
+    /// `None` if it was left in the middle of an update, or does not show this counter's clocks.
+    /// While nobody writes it, another look finds the same.
+    pub(crate) fn on(page: &datapage::Page, now: u64) -> Option<Self> {
+        let mode = counter_mode();
+        let line = |clock| shown_line(page, mode, clock, now);
+        let monotonic = line(ClockId::MONOTONIC)?;
+        let ahead = |clock| {
+            let other = line(clock)?;
+            Some((other.at - monotonic.at) >> monotonic.shift)
+        };
+        Some(Self {
+            mode,
+            monotonic,
+            raw: line(ClockId::MONOTONIC_RAW)?,
+            realtime: ahead(ClockId::REALTIME)?,
+            boottime: ahead(ClockId::BOOTTIME)?,
+        })
     }
 }
 
@@ -480,6 +508,13 @@ mod tests {
         page
     }
 
+    /// A look at the host's clocks that was not disturbed.
+    fn look_at(host: HostClocks, shown: &Shown, shift: Shift) -> Result<Clocks, NotContinued> {
+        let look = || Clocks::continued(host, shown, shift, 250);
+        let undisturbed = |look: &Result<_, _>| !matches!(look, Err(NotContinued::Disturbed));
+        (0..10).map(|_| look()).find(undisturbed).expect("nobody sets these clocks")
+    }
+
     #[test]
     fn a_keeper_that_takes_over_goes_on_at_once_and_shows_no_step() {
         for shift in [Shift::default(), Shift(-77 * NANOS_PER_SEC)] {
@@ -488,8 +523,8 @@ mod tests {
             let old = first.values(&first.bend());
             let page = page_with(&old);
 
-            let take_over = || Clocks::continued(host.clocks(), page.page(), shift, 250);
-            let mut second = (0..10).find_map(|_| take_over()).expect("nobody sets these clocks");
+            let before = Shown::on(page.page(), host.clocks().counter()).unwrap();
+            let mut second = look_at(host.clocks(), &before, shift).unwrap();
             let bends = second.bend();
             let new = second.values(&bends);
             for clock in PRECISE {
@@ -508,14 +543,30 @@ mod tests {
     #[test]
     fn a_page_that_does_not_show_the_counters_clocks_is_not_gone_on_from() {
         let clocks = HostClocks::new().unwrap();
-        let continued = |values: &PageValues| {
-            Clocks::continued(clocks, page_with(values).page(), Shift::default(), 250).is_some()
-        };
-        assert!(!continued(&values_without_counter(&clocks, 250)), "mode NONE");
-        assert!(!continued(&values_by_tick(&clocks, Shift::default(), 250)), "mode MEMORY");
+        let shown = |values: &PageValues| Shown::on(page_with(values).page(), clocks.counter());
+        assert!(shown(&values_without_counter(&clocks, 250)).is_none(), "mode NONE");
+        assert!(shown(&values_by_tick(&clocks, Shift::default(), 250)).is_none(), "mode MEMORY");
         let mut late = Host::new().values;
         late.clock_mode = counter_mode();
-        assert!(!continued(&late), "another time than this host's");
+        let late = shown(&late).unwrap();
+        let continued = Clocks::continued(clocks, &late, Shift::default(), 250);
+        assert!(continued.is_err(), "another time and rate than this host's");
+    }
+
+    #[test]
+    fn a_page_that_is_a_step_from_the_host_is_told_from_a_look_that_was_disturbed() {
+        let host = Host::new();
+        let first = host.follow(Shift::default());
+        for clock in [ClockId::MONOTONIC, ClockId::MONOTONIC_RAW] {
+            let mut values = first.values(&first.bend());
+            let mut instant = values.get(clock).unwrap();
+            instant.secs += 1;
+            values.set(clock, instant);
+            let page = page_with(&values);
+            let shown = Shown::on(page.page(), host.clocks().counter()).unwrap();
+            let why = look_at(host.clocks(), &shown, Shift::default()).unwrap_err();
+            assert_eq!(why, NotContinued::Step, "{clock:?}");
+        }
     }
 
     #[test]

@@ -89,6 +89,15 @@ pub struct Bend {
     pub deadline: u64,
 }
 
+/// Why a look at the host's clocks does not go on from the line of another keeper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotContinued {
+    /// The look was interrupted, or a clock was set meanwhile: another one may do.
+    Disturbed,
+    /// The clock is too far from the line to be slewed there, and another look finds the same.
+    Step,
+}
+
 impl Follower {
     /// Follows a clock from two series of observations, taken some time apart.
     ///
@@ -119,14 +128,16 @@ impl Follower {
     /// Goes on from a line that another keeper's readers already see, with one series of
     /// observations: the line's rate is near enough until the next tick gives a better one.
     ///
-    /// `None` if the clock is too far from the line to be slewed there, or the series excludes
-    /// itself or was interrupted.
-    #[must_use]
-    pub fn continued(line: Line, series: &[Pair]) -> Option<Self> {
+    /// # Errors
+    /// That the series says nothing, or that the clock is a step from the line.
+    pub(crate) fn continued(line: Line, series: &[Pair]) -> Result<Self, NotContinued> {
         let rate = line.rate();
-        let seen = observe(series, rate, line.shift)?;
+        let seen = observe(series, rate, line.shift).ok_or(NotContinued::Disturbed)?;
         let distance = to_nanos(line.at(seen.cycle) - seen.at, line.shift);
-        (distance.abs() < STEP_NS).then(|| Self {
+        if distance.abs() >= STEP_NS {
+            return Err(NotContinued::Step);
+        }
+        Ok(Self {
             shown: line,
             estimate: seen,
             rate,

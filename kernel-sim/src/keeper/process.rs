@@ -8,9 +8,10 @@ use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_
 
 use crate::host::{HostClocks, NoCounter, counter_is_in_use, getcpu_features};
 use crate::keeper::clocks::{
-    Clocks, FirstLook, Shift, is_without_counter, tick_nanos, values_by_tick,
+    Clocks, FirstLook, Shift, Shown, is_without_counter, tick_nanos, values_by_tick,
     values_without_counter,
 };
+use crate::keeper::follow::NotContinued;
 use crate::keeper::memory::PageMemory;
 
 /// Writes a page until nobody uses it any more.
@@ -63,10 +64,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// because a keeper that gives up leaves coarse clocks standing.
 const LOOKS: u32 = 100;
 
-/// How often the clocks that a page shows are looked at, and the time in between. A page that shows
-/// none, since its keeper died in the middle of an update, stands still for 20 ms more.
-const LOOKS_AT_A_PAGE: u32 = 20;
-const BETWEEN_LOOKS_AT_A_PAGE: Duration = Duration::from_millis(1);
+/// How often the host's clocks are looked at beside a page that shows them, where looks are
+/// disturbed, and the time in between.
+const LOOKS_BESIDE_A_PAGE: u32 = 20;
+const BETWEEN_LOOKS_BESIDE_A_PAGE: Duration = Duration::from_millis(1);
 
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
@@ -136,11 +137,10 @@ impl Keeper {
         }
     }
 
-    /// The clocks of the keeper before this one. A look that was interrupted is repeated: whoever
-    /// began anew would let MONOTONIC step back by what the two lines differ.
+    /// The clocks of the keeper before this one.
     fn shown_clocks(&self, host: HostClocks) -> Option<Clocks> {
-        let page = self.memory.page();
-        repeated(|| Clocks::continued(host, page, self.shift, self.hz))
+        let look = |shown: &Shown| Clocks::continued(host, shown, self.shift, self.hz);
+        go_on_from(self.memory.page(), host.counter(), look)
     }
 
     fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
@@ -185,14 +185,28 @@ fn lease(error: Errno) -> KeeperError {
     KeeperError::Lease(error.into())
 }
 
-/// A look at a page, until it succeeds or was tried often enough.
-fn repeated<T>(look: impl Fn() -> Option<T>) -> Option<T> {
-    (0..LOOKS_AT_A_PAGE).find_map(|number| {
+/// Looks at the host's clocks beside those that a page shows.
+///
+/// The page stands still until this is done, so it is read once, and what it shows, or that it shows
+/// nothing, is final. A look that was disturbed is repeated: whoever began anew would let MONOTONIC
+/// step back by what the two lines differ.
+fn go_on_from<T>(
+    page: &datapage::Page,
+    now: u64,
+    look: impl Fn(&Shown) -> Result<T, NotContinued>,
+) -> Option<T> {
+    let shown = Shown::on(page, now)?;
+    for number in 0..LOOKS_BESIDE_A_PAGE {
         if number > 0 {
-            std::thread::sleep(BETWEEN_LOOKS_AT_A_PAGE);
+            std::thread::sleep(BETWEEN_LOOKS_BESIDE_A_PAGE);
         }
-        look()
-    })
+        match look(&shown) {
+            Ok(found) => return Some(found),
+            Err(NotContinued::Step) => return None,
+            Err(NotContinued::Disturbed) => {}
+        }
+    }
+    None
 }
 
 fn first_clocks(host: HostClocks, shift: Shift, hz: u32) -> Result<Clocks, KeeperError> {
@@ -440,15 +454,27 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_interrupted_is_repeated_and_not_for_ever() {
+    fn only_a_look_that_was_disturbed_is_repeated_and_not_for_ever() {
+        let host = HostClocks::new().unwrap();
+        let (mut memory, _readable) = PageMemory::new(&linker::SYSCALL).unwrap();
+        let clocks = first_clocks(host, Shift::default(), 250).unwrap();
+        memory.writer().format(Features::empty(), 4096);
+        memory.writer().publish(&clocks.values(&clocks.bend()).validate().unwrap());
         let looks = std::cell::Cell::new(0);
-        let look = |good: u32| {
-            looks.set(looks.get() + 1);
-            (looks.get() == good).then_some(good)
+        let go_on = |memory: &PageMemory, why, good: u32| {
+            looks.set(0);
+            let found = go_on_from(memory.page(), host.counter(), |_| {
+                looks.set(looks.get() + 1);
+                if looks.get() == good { Ok(good) } else { Err(why) }
+            });
+            (found, looks.get())
         };
-        assert_eq!(repeated(|| look(3)), Some(3));
-        looks.set(0);
-        assert_eq!((repeated(|| look(u32::MAX)), looks.get()), (None, LOOKS_AT_A_PAGE));
+        let (disturbed, step) = (NotContinued::Disturbed, NotContinued::Step);
+        assert_eq!(go_on(&memory, disturbed, 3), (Some(3), 3));
+        assert_eq!(go_on(&memory, disturbed, u32::MAX), (None, LOOKS_BESIDE_A_PAGE));
+        assert_eq!(go_on(&memory, step, 3), (None, 1), "the clocks stay where they are");
+        memory.leave_odd();
+        assert_eq!(go_on(&memory, disturbed, 3), (None, 0), "the page shows nothing to go on from");
     }
 
     #[test]
