@@ -74,10 +74,6 @@ pub(crate) fn a_stock_shows_each_kind_of_thing_that_is_left(_: Option<u32>) {
     }
 }
 
-pub(crate) fn nothing_is_left_of_a_run_of_root(user: Option<u32>) {
-    nothing_is_left_of_a_run(user);
-}
-
 pub(crate) fn nothing_is_left_of_a_run(user: Option<u32>) {
     let user = user.map_or("0".to_owned(), |user| user.to_string());
     for (end, _) in ENDS {

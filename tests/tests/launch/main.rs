@@ -64,8 +64,8 @@ enum By {
     Prepared,
     /// As root, in namespaces of their own.
     RootApart,
-    /// As an ordinary user, in namespaces that root has prepared.
-    PreparedApart,
+    /// As root and as an ordinary user, in namespaces that root has prepared.
+    EachApart,
 }
 
 /// Tests by module, each named after its function, with its users and the tools that it needs.
@@ -110,8 +110,7 @@ trials! {
     }
     leftovers {
         RootApart a_stock_shows_each_kind_of_thing_that_is_left,
-        RootApart nothing_is_left_of_a_run_of_root,
-        PreparedApart nothing_is_left_of_a_run,
+        EachApart nothing_is_left_of_a_run,
     }
     unusual {
         Each a_thousand_children_have_the_clock,
@@ -150,22 +149,23 @@ fn trials_of(
     run: fn(Option<u32>),
 ) -> Vec<Trial> {
     let users = match by {
-        By::Each => vec![User::Root, User::Ordinary],
+        By::Each | By::EachApart => vec![User::Root, User::Ordinary],
         By::Root | By::RootApart => vec![User::Root],
-        By::Ordinary | By::Prepared | By::PreparedApart => vec![User::Ordinary],
+        By::Ordinary | By::Prepared => vec![User::Ordinary],
     };
     let trial = |user: User| {
-        let prepared = match by {
-            By::Prepared => needs_root(),
-            By::RootApart | By::PreparedApart => needs_root().or_else(needs_namespaces),
-            By::Each | By::Root | By::Ordinary => None,
-        };
-        let missing = users::missing(user).or(prepared).or_else(|| missing(needs));
-        Trial::ignorable_test(format!("{name} as {}", user.name()), move || match missing {
-            Some(reason) => skip(&reason),
-            None => {
-                run(user.id());
-                Ok(Completion::Completed)
+        Trial::ignorable_test(format!("{name} as {}", user.name()), move || {
+            let prepared = || match by {
+                By::Prepared => needs_root(),
+                By::RootApart | By::EachApart => needs_root().or_else(needs_namespaces),
+                By::Each | By::Root | By::Ordinary => None,
+            };
+            match users::missing(user).or_else(prepared).or_else(|| missing(needs)) {
+                Some(reason) => skip(&reason),
+                None => {
+                    run(user.id());
+                    Ok(Completion::Completed)
+                }
             }
         })
     };
