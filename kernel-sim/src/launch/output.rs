@@ -115,14 +115,7 @@ fn to_text(outcome: &Result<Outcome, LaunchError>, remarks: &[Remark]) -> String
             }
         }
         Err(error) => {
-            let errno = match error {
-                LaunchError::Program { source, .. } | LaunchError::Kernel { source, .. } => {
-                    source.raw_os_error().unwrap_or(0)
-                }
-                LaunchError::NoTracing(errno) => *errno as i32,
-                _ => 0,
-            };
-            let _ = writeln!(text, "failed {} {errno} {error}", error.exit_code());
+            let _ = writeln!(text, "failed {}", failure_to_text(error));
         }
     }
     for remark in remarks {
@@ -135,17 +128,29 @@ fn to_text(outcome: &Result<Outcome, LaunchError>, remarks: &[Remark]) -> String
     text
 }
 
+/// A word for the variant, then what belongs to it.
+fn failure_to_text(error: &LaunchError) -> String {
+    match error {
+        LaunchError::NoVdso => "no-vdso".to_owned(),
+        LaunchError::NoProc => "no-proc".to_owned(),
+        LaunchError::NoTracing(errno) => format!("no-tracing {}", *errno as i32),
+        LaunchError::Program { source, .. } => {
+            format!("program {}", source.raw_os_error().unwrap_or(0))
+        }
+        LaunchError::Keeper(text) => format!("keeper {text}"),
+        other => format!("other {other}"),
+    }
+}
+
 impl Report {
     fn from_text(text: &str, command: &Command) -> Result<Self, LaunchError> {
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
-        let mut words = first.splitn(4, ' ');
-        let keyword = words.next().unwrap_or_default();
-        let mut number = || words.next().and_then(|word| word.parse::<i32>().ok());
+        let (keyword, rest) = first.split_once(' ').unwrap_or_default();
         let status = match keyword {
-            "exited" => number().map(Status::Exited),
-            "signaled" => number().map(Status::Signaled),
-            "failed" => return Err(failure(number(), number(), words.next(), command)),
+            "exited" => rest.parse().ok().map(Status::Exited),
+            "signaled" => rest.parse().ok().map(Status::Signaled),
+            "failed" => return Err(failure_from_text(rest, command)),
             _ => None,
         };
         let killed = LaunchError::Keeper("the command was killed".to_owned());
@@ -164,20 +169,50 @@ impl Report {
     }
 }
 
-/// The error that the child reported.
-fn failure(
-    code: Option<i32>,
-    errno: Option<i32>,
-    text: Option<&str>,
-    command: &Command,
-) -> LaunchError {
-    let errno = errno.unwrap_or(0);
-    let source = std::io::Error::from_raw_os_error(errno);
-    match code {
-        Some(3) if text == Some(&LaunchError::NoProc.to_string()) => LaunchError::NoProc,
-        Some(3) if errno == 0 => LaunchError::NoVdso,
-        Some(3) => LaunchError::NoTracing(Errno::from_raw(errno)),
-        Some(126 | 127) => LaunchError::Program { program: command.program.clone(), source },
-        _ => LaunchError::Keeper(text.unwrap_or_default().to_owned()),
+/// The error that the child reported. What has no word of its own is told by its text.
+fn failure_from_text(text: &str, command: &Command) -> LaunchError {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let errno = rest.parse().unwrap_or(0);
+    match word {
+        "no-vdso" => LaunchError::NoVdso,
+        "no-proc" => LaunchError::NoProc,
+        "no-tracing" => LaunchError::NoTracing(Errno::from_raw(errno)),
+        "program" => LaunchError::Program {
+            program: command.program.clone(),
+            source: std::io::Error::from_raw_os_error(errno),
+        },
+        _ => LaunchError::Keeper(rest.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_arrives_as_what_it_was() {
+        let command = Command::new("a program");
+        let program = |errno| LaunchError::Program {
+            program: command.program.clone(),
+            source: std::io::Error::from_raw_os_error(errno),
+        };
+        for error in [
+            LaunchError::NoVdso,
+            LaunchError::NoProc,
+            LaunchError::NoTracing(Errno::EPERM),
+            LaunchError::NoTracing(Errno::from_raw(0)),
+            program(libc::ENOENT),
+            program(libc::EACCES),
+            LaunchError::Keeper("it was killed".to_owned()),
+        ] {
+            let wanted = (format!("{error:?}"), error.exit_code());
+            let text = to_text(&Err(error), &[Remark::Note("said before".to_owned())]);
+            let found = Report::from_text(&text, &command).err().unwrap();
+            assert_eq!((format!("{found:?}"), found.exit_code()), wanted);
+        }
+        let date = LaunchError::Date { found: 7 };
+        let text = to_text(&Err(date), &[]);
+        let found = Report::from_text(&text, &command).err().unwrap();
+        assert!(found.to_string().contains("7 s since 1970"), "{found}");
     }
 }
