@@ -6,7 +6,7 @@
 //! 4. The program's process, which waits; the tracer seizes it; it is let go and execs.
 //! 5. The next keeper, which waits for the keeper's end (`supervise.rs` asks for it).
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,6 +23,7 @@ use crate::host::{HostClocks, NoCounter, counter_is_a_clock};
 use crate::keeper::{Keeper, News, PageMemory, Shift};
 use crate::launch::background::{retire, set_dumpable, set_name};
 use crate::launch::command::{Clock, Command, LaunchError};
+use crate::launch::family::{KEEPER, NEXT_KEEPER, TRACER};
 use crate::launch::letters::{Letter, Post};
 use crate::launch::pidfd;
 use crate::launch::tracer::Tracer;
@@ -135,7 +136,7 @@ impl Command {
             ForkResult::Child => {
                 drop(to_tracer);
                 let keep = [post.descriptor().as_fd(), memory.as_fd(), id.as_fd()];
-                let retired = retire(c"kernel-sim-trac", &keep);
+                let retired = retire(TRACER, &keep);
                 let mut bytes = [0; size_of::<pid_t>()];
                 if retired.is_ok() && File::from(id).read_exact(&mut bytes).is_ok() {
                     let tracer = Tracer::new(post, self.image, memory, self.count, self.detach);
@@ -256,7 +257,7 @@ pub(crate) fn start_keeper(
 }
 
 fn keep(memory: PageMemory, orders: Orders, post: Post, before: Option<OwnedFd>) {
-    let name = if before.is_some() { c"kernel-sim-next" } else { KEEPER };
+    let name = if before.is_some() { NEXT_KEEPER } else { KEEPER };
     let mut own = vec![memory.descriptor(), post.descriptor().as_fd()];
     own.extend(before.as_ref().map(OwnedFd::as_fd));
     let retired = retire(name, &own);
@@ -293,9 +294,6 @@ fn keep(memory: PageMemory, orders: Orders, post: Post, before: Option<OwnedFd>)
     }
     end_process(0);
 }
-
-/// The name of a keeper's process.
-const KEEPER: &CStr = c"kernel-sim-keep";
 
 impl KeeperProcess {
     /// Waits until the page tells the time.

@@ -1,20 +1,26 @@
-//! The processes that serve a program, found from outside: for those who watch a run or disturb it.
+//! The processes that serve a program: their names, and how they are found from outside by those who
+//! watch a run or disturb it.
 
+use std::ffi::CStr;
 use std::fs;
 
 use libc::pid_t;
+
+use crate::launch::proc_stat::Stat;
+
+/// The name of a keeper's process; of each, the kernel keeps 15 bytes.
+pub(crate) const KEEPER: &CStr = c"kernel-sim-keep";
+
+/// The name of a process that waits for the keeper's end.
+pub(crate) const NEXT_KEEPER: &CStr = c"kernel-sim-next";
+
+/// The name of a tracer's process.
+pub(crate) const TRACER: &CStr = c"kernel-sim-trac";
 
 /// A command that runs a program, and the processes that it started for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     command: pid_t,
-}
-
-/// What `/proc/PID/stat` says of a process.
-struct Stat {
-    name: String,
-    state: char,
-    parent: pid_t,
 }
 
 impl Family {
@@ -27,49 +33,45 @@ impl Family {
     /// The process that writes the page.
     #[must_use]
     pub fn keeper(&self) -> Option<pid_t> {
-        self.child("kernel-sim-keep")
+        self.child(KEEPER)
     }
 
     /// The process that waits for the keeper's end.
     #[must_use]
     pub fn next_keeper(&self) -> Option<pid_t> {
-        self.child("kernel-sim-next")
+        self.child(NEXT_KEEPER)
     }
 
     /// The process that follows programs.
     #[must_use]
     pub fn tracer(&self) -> Option<pid_t> {
-        self.child("kernel-sim-trac")
+        self.child(TRACER)
     }
 
     /// A child of the command with this name that is not dead.
-    fn child(&self, name: &str) -> Option<pid_t> {
+    fn child(&self, name: &CStr) -> Option<pid_t> {
         let all = fs::read_dir("/proc").ok()?.flatten();
         let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.find(|&pid| {
-            stat(pid).is_some_and(|stat| {
-                stat.name == name && stat.parent == self.command && !is_dead(&stat)
+            Stat::of(pid).is_ok_and(|stat| {
+                stat.name.as_bytes() == name.to_bytes()
+                    && stat.field(PARENT).is_ok_and(|parent: pid_t| parent == self.command)
+                    && !is_dead(&stat)
             })
         })
     }
 }
 
+/// Numbers of fields in `proc_pid_stat(5)`.
+const STATE: usize = 3;
+const PARENT: usize = 4;
+
 /// Whether a process is gone, waited for or not.
 #[must_use]
 pub fn is_gone(pid: pid_t) -> bool {
-    stat(pid).is_none_or(|stat| is_dead(&stat))
+    Stat::of(pid).map_or(true, |stat| is_dead(&stat))
 }
 
 fn is_dead(stat: &Stat) -> bool {
-    matches!(stat.state, 'Z' | 'X')
-}
-
-fn stat(pid: pid_t) -> Option<Stat> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, but it ends at the last parenthesis.
-    let (before, rest) = text.rsplit_once(") ")?;
-    let (_, name) = before.split_once('(')?;
-    let mut fields = rest.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some(Stat { name: name.to_owned(), state, parent: fields.next()?.parse().ok()? })
+    matches!(stat.field(STATE), Ok('Z' | 'X'))
 }

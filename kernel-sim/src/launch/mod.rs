@@ -28,7 +28,8 @@
 //! | `letters.rs` | what does the tracer tell the command |
 //! | `background.rs` | what does a process of ours give up |
 //! | `output.rs` | how do tests run a program and look at all of it |
-//! | `family.rs` | how are the processes of a run found from outside |
+//! | `family.rs` | how are the processes of a run named, and found from outside |
+//! | `proc_stat.rs` | what does the kernel say of a process |
 
 mod arrange;
 mod auxv;
@@ -41,6 +42,7 @@ mod inject;
 mod letters;
 mod output;
 mod pidfd;
+mod proc_stat;
 mod ptrace;
 mod supervise;
 mod swap;

@@ -14,6 +14,7 @@ use linker::Image;
 use crate::launch::auxv::{self, VdsoEntry};
 use crate::launch::handover::{Scratch, receive_with_room};
 use crate::launch::inject::{InjectError, Injection};
+use crate::launch::proc_stat::Stat;
 use crate::launch::ptrace::{Stopped, read_memory, write_memory};
 
 /// What programs are put on.
@@ -198,14 +199,8 @@ type MemoryLayout = [u64; 13];
 
 /// The eleven addresses as they are, from `/proc/PID/stat` (`proc_pid_stat(5)`).
 fn layout_of(pid: pid_t) -> io::Result<[u64; 11]> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name may hold anything, but it ends at the last parenthesis; the third field follows.
-    let (_, rest) = stat.rsplit_once(") ").unwrap_or_default();
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let field = |number: usize| {
-        let field = fields.get(number - 3).and_then(|field| field.trim().parse().ok());
-        field.ok_or(io::Error::from(io::ErrorKind::InvalidData))
-    };
+    let stat = Stat::of(pid)?;
+    let field = |number| stat.field(number);
     let start_brk = field(47)?;
     Ok([
         field(26)?, // start_code
