@@ -4,19 +4,26 @@
  *
  * LATE_FRAME: the frame begins at the trampoline. PLAIN_FRAME: it is not marked as a signal frame.
  * NO_LATE_NAMES: as in Linux's older images. LATE_VERSION: one of them under another version.
+ *
+ * The sizes of trampolines count the padding behind them. CODE_IN_PADDING: there is an instruction
+ * in it. LONG_PADDING: it reaches beyond the next multiple of 16. PADDED_FUNCTION: functions, too,
+ * count the padding behind them.
  */
     .text
 
     .macro function name
     .globl \name
     .type \name, @function
-    .balign 64
+    .balign 64, 0xcc
 \name:
     .cfi_startproc
     int $0x80
     ret
     .skip 32, 0x90
     .cfi_endproc
+#ifdef PADDED_FUNCTION
+    .balign 16, 0x90
+#endif
     .size \name, . - \name
     .endm
 
@@ -37,15 +44,17 @@
     function __kernel_vsyscall
 
     .macro trampoline name
-    .balign 64
+    .balign 64, 0xcc
 #ifndef LATE_FRAME
+    /* lea 0(%esi), %esi: padding, whose last byte is the frame's first. */
+    .byte 0x8d, 0x76
     .cfi_startproc simple
 #ifndef PLAIN_FRAME
     .cfi_signal_frame
 #endif
     .cfi_def_cfa %esp, 4
     .cfi_offset %eip, 0
-    nop
+    .byte 0
 #endif
     .globl \name
     .type \name, @function
@@ -58,6 +67,13 @@
 #endif
     int $0x80
     .cfi_endproc
+#ifdef CODE_IN_PADDING
+    ret
+#endif
+#ifdef LONG_PADDING
+    .skip 16, 0x90
+#endif
+    .balign 16, 0x90
     .size \name, . - \name
     .endm
 

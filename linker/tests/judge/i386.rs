@@ -46,8 +46,15 @@ fn a_good_image_passes_and_each_bad_one_is_refused() {
     };
     assert_eq!(outcome(&good, "entry-point"), Outcome::Holds);
     assert_eq!(outcome(&good, "signal-frames"), Outcome::Holds);
-    for rule in ["names", "symbol-versions", "soname", "system-call", "unwind-tables", "late-names"]
-    {
+    for rule in [
+        "names",
+        "symbol-versions",
+        "soname",
+        "system-call",
+        "unwind-tables",
+        "unwind-every-path",
+        "late-names",
+    ] {
         assert_eq!(outcome(&good, rule), Outcome::Holds, "{rule}");
     }
     // An ordinary link is not an image: it has more than one segment.
@@ -60,6 +67,9 @@ fn a_good_image_passes_and_each_bad_one_is_refused() {
     refuses("entry", "-DOTHER_ENTRY", "entry-point");
     refuses("late", "-DLATE_FRAME", "signal-frames");
     refuses("plain", "-DPLAIN_FRAME", "signal-frames");
+    refuses("code", "-DCODE_IN_PADDING", "unwind-tables");
+    refuses("long", "-DLONG_PADDING", "unwind-tables");
+    refuses("padded", "-DPADDED_FUNCTION", "unwind-tables");
     refuses("early", "-DNO_LATE_NAMES", "late-names");
     refuses("version", "-DLATE_VERSION", "late-names");
 }
