@@ -11,7 +11,7 @@
  */
     .text
 
-    .macro function name
+    .macro function name, room=32
     .globl \name
     .type \name, @function
     .balign 64, 0xcc
@@ -19,7 +19,7 @@
     .cfi_startproc
     int $0x80
     ret
-    .skip 32, 0x90
+    .skip \room, 0x90
     .cfi_endproc
 #ifdef PADDED_FUNCTION
     .balign 16, 0x90
@@ -41,7 +41,7 @@
     function __vdso_clock_getres_time64
 #endif
 #endif
-    function __kernel_vsyscall
+    function __kernel_vsyscall, 0
 
     .macro trampoline name
     .balign 64, 0xcc

@@ -54,6 +54,7 @@ fn a_good_image_passes_and_each_bad_one_is_refused() {
         "unwind-tables",
         "unwind-every-path",
         "late-names",
+        "function-size",
     ] {
         assert_eq!(outcome(&good, rule), Outcome::Holds, "{rule}");
     }

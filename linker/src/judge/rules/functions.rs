@@ -32,14 +32,15 @@ pub(crate) const FUNCTION_SIZE: Rule = Rule {
     name: "function-size",
     level: Level::Must,
     scope: Scope::Every,
-    demand: "st_size is at least 16 and ends where the function's unwind row ends",
+    demand: "st_size is at least 16 (__kernel_vsyscall may be a bare system call) and ends where \
+             the function's unwind row ends",
     consumers: "Shadow (refuses below 13), gdb and perf (names of addresses)",
     check: |file| {
         let functions = functions(file)?;
         let frames = super::unwind::ranges(file).unwrap_or_default();
         for (index, function) in functions.iter().enumerate() {
             let (name, size) = (function.name, function.size);
-            // Nobody writes over what only the kernel leads to.
+            // Who patches `__kernel_vsyscall` (rr) first compares its bytes with those of Linux's.
             if size < LEAST && name != "__kernel_vsyscall" {
                 broken!("{name} has st_size {size}, wanted at least {LEAST}");
             }
