@@ -81,6 +81,12 @@ impl Symbol<'_> {
             && matches!(self.kind, elf::STT_FUNC | elf::STT_NOTYPE)
             && !self.name.is_empty()
     }
+
+    /// Whether the kernel leads a program there at the end of a signal handler.
+    #[must_use]
+    pub fn is_trampoline(&self) -> bool {
+        self.name.ends_with("sigreturn")
+    }
 }
 
 /// An entry of `DT_VERDEF` with its first name.

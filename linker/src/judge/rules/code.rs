@@ -37,9 +37,11 @@ pub(crate) const NO_SYSTEM_CALL: Rule = Rule {
 /// What the kernel itself points a program to, if there is one: handlers' return addresses, and
 /// i386's `AT_SYSINFO`.
 fn trampolines(file: &ImageFile<'_>) -> Vec<Range<u64>> {
-    let leads_to = |name: &str| name.ends_with("sigreturn") || name == "__kernel_vsyscall";
-    let symbols = file.tables.symbols.iter().filter(|symbol| leads_to(symbol.name));
-    symbols.map(|symbol| symbol.value..symbol.value.saturating_add(symbol.size)).collect()
+    let symbols = file.tables.symbols.iter();
+    symbols
+        .filter(|symbol| symbol.is_trampoline() || symbol.name == "__kernel_vsyscall")
+        .map(|symbol| symbol.value..symbol.value.saturating_add(symbol.size))
+        .collect()
 }
 
 /// Where the first of `instructions` stands, outside of `except`.

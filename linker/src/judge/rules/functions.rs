@@ -88,7 +88,7 @@ pub(crate) const FUNCTION_ROOM: Rule = Rule {
 /// The exported functions by address, without signal trampolines, which nobody patches.
 fn functions<'f, 'a>(file: &'f ImageFile<'a>) -> Result<Vec<&'f Symbol<'a>>, Broken> {
     let mut functions = file.tables.functions();
-    functions.retain(|f| f.kind == elf::STT_FUNC && !f.name.ends_with("sigreturn"));
+    functions.retain(|f| f.kind == elf::STT_FUNC && !f.is_trampoline());
     if functions.is_empty() {
         broken!("there is no function");
     }

@@ -79,7 +79,7 @@ pub(crate) const SYMBOL_TYPES: Rule = Rule {
     consumers: "abseil, Linux's parse_vdso, glibc's IFUNCs",
     check: |file| {
         for symbol in exported(file)? {
-            let may_be_untyped = symbol.name.ends_with("sigreturn");
+            let may_be_untyped = symbol.is_trampoline();
             if symbol.section != elf::SHN_ABS && symbol.kind != elf::STT_FUNC && !may_be_untyped {
                 broken!(
                     "{} has type {}, a function has {}",

@@ -9,7 +9,6 @@ use gimli::{
 use object::{Endianness, elf};
 
 use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken, padding};
-use crate::judge::tables::Symbol;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type Fde<'a> = gimli::FrameDescriptionEntry<Reader<'a>>;
@@ -45,7 +44,7 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
                 let rest = end.saturating_sub(range.end);
                 let is_padding = |bytes: &[u8]| padding::bytes(file.arch, bytes) as u64 == rest;
                 rest == 0
-                    || is_trampoline(function)
+                    || function.is_trampoline()
                         && rest < 16
                         && is_padding(text_between(file, range.end..end))
             };
@@ -71,7 +70,7 @@ pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
     consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
     check: |file| {
         let mut covered = ranges(file)?;
-        for trampoline in file.tables.symbols.iter().filter(|s| is_trampoline(s)) {
+        for trampoline in file.tables.symbols.iter().filter(|s| s.is_trampoline()) {
             let start = trampoline.value;
             // The byte before it, where its entry begins, is the end of an instruction of padding.
             if let Some(entry) = covered.iter_mut().find(|entry| entry.start + 1 == start) {
@@ -109,11 +108,6 @@ pub(crate) const SIGNAL_FRAMES: Rule = Rule {
         Ok(())
     },
 };
-
-/// Whether the kernel leads a program there at the end of a signal handler.
-fn is_trampoline(symbol: &Symbol<'_>) -> bool {
-    symbol.name.ends_with("sigreturn")
-}
 
 /// The address ranges of all entries, in ascending order.
 pub(crate) fn ranges(file: &ImageFile<'_>) -> Result<Vec<Range<u64>>, Broken> {
