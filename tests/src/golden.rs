@@ -28,17 +28,49 @@ pub fn compiler() -> Result<String, Failed> {
 /// # Errors
 /// The first line that differs, or that there is no golden.
 pub fn compare(name: &str, title: &str, body: &str) -> Result<Completion, Failed> {
-    let path: PathBuf = root().join("abi").join(name);
+    if !is_blessing() {
+        return compare_lines(name, |_| true, body);
+    }
+    let path = path(name);
     let compiler = compiler()?;
     let made_by = format!("# {title}\n# {compiler}; rewritten by `cargo xtask bless -p tests`\n\n");
-    if std::env::var_os(BLESS).is_some_and(|value| value == "1") {
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        fs::write(&path, made_by + body)?;
-        return Ok(Completion::Completed);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
     }
-    let golden = fs::read_to_string(&path)
+    fs::write(&path, made_by + body)?;
+    Ok(Completion::Completed)
+}
+
+/// Compares `body` with those lines of the golden `name` that `is_of_part` picks; never writes it.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_part(
+    name: &str,
+    is_of_part: impl Fn(&str) -> bool,
+    body: &str,
+) -> Result<Completion, Failed> {
+    if is_blessing() {
+        return Ok(Completion::ignored_with("the golden is being rewritten"));
+    }
+    compare_lines(name, is_of_part, body)
+}
+
+fn is_blessing() -> bool {
+    std::env::var_os(BLESS).is_some_and(|value| value == "1")
+}
+
+fn path(name: &str) -> PathBuf {
+    root().join("abi").join(name)
+}
+
+fn compare_lines(
+    name: &str,
+    is_wanted: impl Fn(&str) -> bool,
+    body: &str,
+) -> Result<Completion, Failed> {
+    let compiler = compiler()?;
+    let golden = fs::read_to_string(path(name))
         .map_err(|error| format!("no golden at abi/{name} ({error}); run `cargo xtask bless`"))?;
     let (head, golden) = golden.split_once("\n\n").ok_or("the golden has no head")?;
     if !head.contains(&compiler) {
@@ -47,7 +79,8 @@ pub fn compare(name: &str, title: &str, body: &str) -> Result<Completion, Failed
             "the golden is of {other}, this is {compiler}"
         )));
     }
-    match first_difference(golden, body) {
+    let wanted = golden.lines().filter(|line| is_wanted(line));
+    match first_difference(wanted, body.lines()) {
         None => Ok(Completion::Completed),
         Some(difference) => Err(format!(
             "abi/{name}, {difference}\nif the change is meant, run `cargo xtask bless -p tests` \
@@ -57,10 +90,12 @@ pub fn compare(name: &str, title: &str, body: &str) -> Result<Completion, Failed
     }
 }
 
-fn first_difference(golden: &str, found: &str) -> Option<String> {
-    let (mut left, mut right) = (golden.lines(), found.lines());
+fn first_difference<'a>(
+    mut golden: impl Iterator<Item = &'a str>,
+    mut found: impl Iterator<Item = &'a str>,
+) -> Option<String> {
     for line in 1.. {
-        match (left.next(), right.next()) {
+        match (golden.next(), found.next()) {
             (None, None) => return None,
             (golden, found) if golden == found => {}
             (golden, found) => {
@@ -82,6 +117,8 @@ mod tests {
 
     #[test]
     fn the_first_line_that_differs_is_named() {
+        let first_difference =
+            |golden: &str, found: &str| super::first_difference(golden.lines(), found.lines());
         assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
         let difference = first_difference("a\nb\n", "a\nc\n").unwrap_or_default();
         assert!(difference.contains("line 2") && difference.contains("found  c"), "{difference}");
