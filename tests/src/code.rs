@@ -1,6 +1,6 @@
-//! The shipped images' sections and instructions.
+//! The shipped images' sections and instructions, and what may follow each.
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
 use linker::Image;
 use object::elf;
 use object::read::elf::{FileHeader as _, SectionHeader as _};
@@ -38,4 +38,22 @@ pub fn instructions(image: &Image) -> Vec<Instruction> {
         decoder.into_iter().filter(|instruction| instruction.code() != Code::Int3).collect();
     assert!(all.len() > 100, "only {} instructions", all.len());
     all
+}
+
+/// Where execution may go on after an instruction; after a call also where it returns to.
+///
+/// # Errors
+/// An instruction that the code of an image does not have: one whose target is not written in it.
+pub fn successors(instruction: &Instruction) -> Result<Vec<u64>, String> {
+    let (target, next) = (instruction.near_branch_target(), instruction.next_ip());
+    Ok(match instruction.flow_control() {
+        FlowControl::Next => vec![next],
+        FlowControl::Return => vec![],
+        FlowControl::UnconditionalBranch => vec![target],
+        FlowControl::ConditionalBranch => vec![target, next],
+        // iced counts a system call among the calls.
+        FlowControl::Call if instruction.code() == Code::Syscall => vec![next],
+        FlowControl::Call => vec![target, next],
+        other => return Err(format!("{other:?} at {:#x}", instruction.ip())),
+    })
 }

@@ -11,11 +11,11 @@
 
 use std::collections::BTreeSet;
 
-use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, Register};
 use linker::Policy;
 use object::elf;
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
-use tests::code::{IMAGES, instructions};
+use tests::code::{IMAGES, instructions, successors};
 
 type Header = elf::FileHeader64<object::LittleEndian>;
 
@@ -43,16 +43,9 @@ fn control_flows_only_to_instructions_of_the_image() {
         let starts: BTreeSet<u64> = all.iter().map(Instruction::ip).collect();
         for instruction in &all {
             let at = instruction.ip();
-            match instruction.flow_control() {
-                FlowControl::Next | FlowControl::Return => {}
-                FlowControl::Call if instruction.mnemonic() == Mnemonic::Syscall => {}
-                FlowControl::Call
-                | FlowControl::ConditionalBranch
-                | FlowControl::UnconditionalBranch => {
-                    let target = instruction.near_branch_target();
-                    assert!(starts.contains(&target), "{name}: {at:#x} goes to {target:#x}");
-                }
-                other => panic!("{name}: {other:?} at {at:#x}"),
+            let successors = successors(instruction).unwrap_or_else(|no| panic!("{name}: {no}"));
+            for next in successors {
+                assert!(starts.contains(&next), "{name}: {at:#x} goes to {next:#x}");
             }
         }
         for symbol in image.symbols {

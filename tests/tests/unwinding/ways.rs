@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic};
 use linker::Image;
-use tests::code::instructions;
+use tests::code::{instructions, successors};
 
 /// The instructions that a call of an exported function may reach, by their offsets.
 pub(crate) struct Ways(BTreeMap<u64, Instruction>);
@@ -23,7 +23,7 @@ impl Ways {
         while let Some(at) = todo.pop() {
             let found = code.get(&at).ok_or_else(|| format!("no instruction at {at:#x}"))?;
             if reached.insert(at, *found).is_none() {
-                todo.extend(next(found)?);
+                todo.extend(successors(found)?);
             }
         }
         // What is left is padding: nobody ever stops there.
@@ -60,25 +60,11 @@ impl Ways {
                 _ => "plain",
             };
             let _ = write!(text, "{at:x} {kind}");
-            for next in next(found)? {
+            for next in successors(found)? {
                 let _ = write!(text, " {next:x}");
             }
             text.push('\n');
         }
         Ok(text)
     }
-}
-
-/// Where execution may go on after an instruction; after a call also where it returns to.
-fn next(found: &Instruction) -> Result<Vec<u64>, String> {
-    Ok(match found.flow_control() {
-        FlowControl::Next => vec![found.next_ip()],
-        FlowControl::Return => vec![],
-        FlowControl::UnconditionalBranch => vec![found.near_branch_target()],
-        FlowControl::ConditionalBranch => vec![found.near_branch_target(), found.next_ip()],
-        // iced counts a system call among the calls.
-        FlowControl::Call if found.code() == Code::Syscall => vec![found.next_ip()],
-        FlowControl::Call => vec![found.near_branch_target(), found.next_ip()],
-        other => return Err(format!("{other:?} at {:#x}", found.ip())),
-    })
 }
