@@ -7,9 +7,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
+use image_build::Toolchain;
 use xtask::tools::root;
 
 use crate::stage::cargo;
@@ -23,15 +24,15 @@ const PRESENT: [&str; 2] = ["libcore-", "libcompiler_builtins-"];
 
 /// Builds the libraries, and shows that what needs `std` is not built.
 pub(crate) fn run() -> Result<ExitCode> {
-    let host = host()?;
-    let sysroot = sysroot(&host)?;
+    let toolchain = Toolchain::find()?;
+    let (host, sysroot) = (&toolchain.host, sysroot(&toolchain)?);
     for library in LIBRARIES {
-        let output = build(&sysroot, &host, &["--lib", "--package", library])?;
+        let output = build(&sysroot, host, &["--lib", "--package", library])?;
         ensure!(output.status.success(), "{library}: {}", String::from_utf8_lossy(&output.stderr));
         println!("ok: {library}: needs core alone");
     }
     // The control: the machine under the stand-in is a program of the host.
-    let output = build(&sysroot, &host, &["--bins", "--package", "embed"])?;
+    let output = build(&sysroot, host, &["--bins", "--package", "embed"])?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
         !output.status.success() && said.contains("can't find crate for `std`"),
@@ -55,10 +56,10 @@ fn build(sysroot: &Path, host: &str, what: &[&str]) -> Result<std::process::Outp
 }
 
 /// A sysroot with the files of the compiler's own that make up `core`.
-fn sysroot(host: &str) -> Result<PathBuf> {
-    let libraries = |sysroot: &Path| sysroot.join("lib/rustlib").join(host).join("lib");
+fn sysroot(toolchain: &Toolchain) -> Result<PathBuf> {
+    let libraries = |sysroot: &Path| sysroot.join("lib/rustlib").join(&toolchain.host).join("lib");
     let sysroot = root().join("target/no-std/sysroot");
-    let (from, to) = (libraries(Path::new(&rustc(&["--print", "sysroot"])?)), libraries(&sysroot));
+    let (from, to) = (libraries(&toolchain.sysroot), libraries(&sysroot));
     // Another compiler's would be refused.
     let _ = fs::remove_dir_all(&sysroot);
     fs::create_dir_all(&to).with_context(|| format!("creating {}", to.display()))?;
@@ -73,20 +74,4 @@ fn sysroot(host: &str) -> Result<PathBuf> {
     }
     ensure!(count >= PRESENT.len(), "no core in {}", from.display());
     Ok(sysroot)
-}
-
-/// The compiler's name for the machine that it runs on.
-fn host() -> Result<String> {
-    let said = rustc(&["-vV"])?;
-    match said.lines().find_map(|line| line.strip_prefix("host: ")) {
-        Some(host) => Ok(host.to_owned()),
-        None => bail!("rustc names no host: {said}"),
-    }
-}
-
-fn rustc(arguments: &[&str]) -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(arguments).current_dir(root()).output()?;
-    ensure!(output.status.success(), "rustc: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }

@@ -19,6 +19,7 @@ mod finish;
 mod judge;
 mod link;
 mod target;
+mod toolchain;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ use anyhow::{Context as _, Result};
 pub use describe::{Description, describe};
 pub use link::Tools;
 pub use target::{TARGETS, Target};
+pub use toolchain::Toolchain;
 
 /// One image to make.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{Recipe, Target};
+use crate::{Recipe, Target, Toolchain};
 
 /// Where `rust-lld` and `rust-objcopy` are.
 #[derive(Debug)]
@@ -23,20 +23,7 @@ impl Tools {
     /// # Errors
     /// A sentence that says where they were looked for.
     pub fn find() -> Result<Self> {
-        let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let ask = |question: &[&str]| -> Result<String> {
-            let output = Command::new(&rustc)
-                .args(question)
-                .output()
-                .with_context(|| format!("running {}", rustc.display()))?;
-            Ok(String::from_utf8(output.stdout)?)
-        };
-        let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?.trim());
-        let version = ask(&["-vV"])?;
-        let host = version
-            .lines()
-            .find_map(|line| line.strip_prefix("host: "))
-            .context("rustc -vV names no host")?;
+        let Toolchain { sysroot, host } = Toolchain::find()?;
         let directory = match env::var_os("VDSO_TOOLS") {
             Some(directory) => PathBuf::from(directory),
             None => sysroot.join("lib/rustlib").join(host).join("bin"),
