@@ -86,6 +86,7 @@ macro_rules! trials {
 trials! {
     runs {
         Each a_pipeline_of_programs_has_the_hosts_time_without_a_system_call,
+        Each each_kind_of_call_that_reaches_the_kernel_is_counted needs "perl",
         Each a_moved_clock_moves_at_every_exec_and_by_the_same_amount,
         Each a_date_that_no_page_can_hold_is_refused,
         Each status_and_signals_are_the_programs_own,

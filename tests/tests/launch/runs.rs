@@ -37,6 +37,27 @@ pub(crate) fn a_pipeline_of_programs_has_the_hosts_time_without_a_system_call(us
     assert_eq!(output.outcome.calls.of("clock_gettime"), 4, "{output:?}");
 }
 
+pub(crate) fn each_kind_of_call_that_reaches_the_kernel_is_counted(user: Option<u32>) {
+    let script = "$buffer = chr(0) x 16;
+        syscall 228, 1, $buffer for 1..2;
+        syscall 229, 6, 0 for 1..3;
+        syscall 96, 0, 0 for 1..4;
+        syscall 201, 0 for 1..5;
+        syscall 309, 0, 0, 0 for 1..6;";
+    let output = Command::new("perl").args(["-e", script]).count(true).output(user).unwrap();
+    assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+    let calls = output.outcome.calls.iter();
+    let found: Vec<_> = calls.map(|(call, count)| (call.to_string(), count)).collect();
+    let wanted = [
+        ("clock_getres(clock 6)", 3),
+        ("clock_gettime(clock 1)", 2),
+        ("getcpu", 6),
+        ("gettimeofday", 4),
+        ("time", 5),
+    ];
+    assert_eq!(found, wanted.map(|(call, count)| (call.to_owned(), count)));
+}
+
 pub(crate) fn a_moved_clock_moves_at_every_exec_and_by_the_same_amount(user: Option<u32>) {
     let offset = -987_654_321;
     let script = "date +%s; sh -c 'date +%s'; exec date +%s";
