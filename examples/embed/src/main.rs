@@ -13,9 +13,9 @@ mod trap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use datapage::{ClockMode, Features};
+use datapage::{ClockId, ClockMode, Features};
 use embed::clock::Clock;
-use embed::uvdso_image::{self, symbol};
+use embed::uvdso_image::{self, SYMBOLS, symbol};
 use embed::vdso::{IMAGE_PAGES, RANGE_BYTES, Vdso, auxiliary_vector};
 use machine::Host;
 use program::{Program, Time};
@@ -28,7 +28,10 @@ const TICK_NS: u32 = 1_000_000;
 const REALTIME: i32 = 0;
 const MONOTONIC: i32 = 1;
 const PROCESS_CPUTIME: i32 = 2;
+const MONOTONIC_RAW: i32 = 4;
+const REALTIME_COARSE: i32 = 5;
 const MONOTONIC_COARSE: i32 = 6;
+const BOOTTIME: i32 = 7;
 const EFAULT: isize = -14;
 const EINVAL: isize = -22;
 
@@ -58,6 +61,7 @@ fn run() -> Result<String, String> {
     let start = host.free_range(RANGE_BYTES)?;
     let base = vdso.map(&mut host, start);
     let program = Program::start(&auxiliary_vector(base))?;
+    names(&program)?;
     let mut kernel = Kernel { host, clock, answered: 0 };
     let is_ours = trap::install();
 
@@ -66,6 +70,9 @@ fn run() -> Result<String, String> {
     let asked = kernel.answered;
     if promises.mode == ClockMode::COUNTER && asked > 3 {
         return Err(format!("{asked} system calls, 3 of them before the first tick"));
+    }
+    if promises.mode == ClockMode::COUNTER {
+        every_clock(&mut kernel, &program)?;
     }
     let (now, wall) = a_setting(&mut kernel, &mut vdso, &program)?;
     where_it_is(&mut kernel, &program, promises.features)?;
@@ -92,6 +99,19 @@ fn run() -> Result<String, String> {
         wall.0,
         wall.1,
     ))
+}
+
+/// Each symbol is by name where the exported offsets say.
+fn names(program: &Program) -> Result<(), String> {
+    for (name, exported) in SYMBOLS {
+        let found = program.offset(name);
+        if found != Some(*exported) {
+            return Err(format!(
+                "{name} was exported with offset {exported:#x}, it is at {found:x?}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Nothing is published: the image asks the kernel, which knows the time, and checks the pointer.
@@ -137,6 +157,32 @@ fn ticks(
         last = by_offset;
     }
     Ok(ticks)
+}
+
+/// Each clock that the page serves is the kernel's own, and the kernel is not asked.
+fn every_clock(kernel: &mut Kernel, program: &Program) -> Result<(), String> {
+    let asked = kernel.answered;
+    for id in [REALTIME, MONOTONIC, MONOTONIC_RAW, REALTIME_COARSE, MONOTONIC_COARSE, BOOTTIME] {
+        let own = |kernel: &Kernel| {
+            let now = kernel.clock.read(ClockId(id), &kernel.host);
+            now.map(|(secs, nanos)| (secs, nanos.cast_signed()))
+        };
+        let before = own(kernel);
+        let found = on(kernel, || program.clock_gettime(id)).ok();
+        let after = own(kernel);
+        let is_coarse = [REALTIME_COARSE, MONOTONIC_COARSE].contains(&id);
+        let wanted_res = (0, if is_coarse { TICK_NS.into() } else { 1 });
+        let res = on(kernel, || program.clock_getres(id));
+        if found.is_none() || found < before || found > after || res != Ok(wanted_res) {
+            return Err(format!(
+                "clock {id}: {found:?}, the kernel's own {before:?} to {after:?}; resolution {res:?}"
+            ));
+        }
+    }
+    match kernel.answered - asked {
+        0 => Ok(()),
+        asked => Err(format!("{asked} system calls for clocks that the page serves")),
+    }
 }
 
 /// What the timer's interrupt does: this CPU's interrupts are off, the timekeeper is locked.

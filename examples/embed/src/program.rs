@@ -11,7 +11,9 @@ pub(crate) type Time = (i64, i64);
 
 /// A started program.
 pub(crate) struct Program {
+    image: Image,
     clock_gettime: ClockGettime,
+    clock_getres: ClockGettime,
     time: Seconds,
     getcpu: Getcpu,
 }
@@ -25,23 +27,39 @@ impl Program {
             .ok_or("no AT_SYSINFO_EHDR: every call would be a system call")?;
         let image = Image { base: std::ptr::with_exposed_provenance(*base) };
         let find = |name: &str| image.find(name).ok_or_else(|| format!("no {name} in the image"));
-        let (clock_gettime, time) = (find("__vdso_clock_gettime")?, find("__vdso_time")?);
-        let getcpu = find("__vdso_getcpu")?;
+        let clock_gettime = find("__vdso_clock_gettime")?;
+        let clock_getres = find("__vdso_clock_getres")?;
+        let (time, getcpu) = (find("__vdso_time")?, find("__vdso_getcpu")?);
         Ok(Self {
             // SAFETY: the function of that name has this type.
             clock_gettime: unsafe {
                 std::mem::transmute::<*const c_void, ClockGettime>(clock_gettime)
             },
+            // SAFETY: the function of that name has this type, which is that of `clock_gettime`.
+            clock_getres: unsafe {
+                std::mem::transmute::<*const c_void, ClockGettime>(clock_getres)
+            },
             // SAFETY: the function of that name has this type.
             time: unsafe { std::mem::transmute::<*const c_void, Seconds>(time) },
             // SAFETY: the function of that name has this type.
             getcpu: unsafe { std::mem::transmute::<*const c_void, Getcpu>(getcpu) },
+            image,
         })
     }
 
     /// `clock_gettime`, found by name.
     pub(crate) fn clock_gettime(&self, id: c_int) -> Result<Time, isize> {
         read(self.clock_gettime, id)
+    }
+
+    /// `clock_getres`, found by name.
+    pub(crate) fn clock_getres(&self, id: c_int) -> Result<Time, isize> {
+        read(self.clock_getres, id)
+    }
+
+    /// Where a symbol is, from the start of the image.
+    pub(crate) fn offset(&self, name: &str) -> Option<usize> {
+        self.image.find(name).map(|function| function.addr() - self.image.base.addr())
     }
 
     /// The function at an offset that came with the image's bytes.
