@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::launch::inject::{InjectError, Injection};
+use crate::launch::injected::InjectedCall;
 use crate::launch::pidfd;
 use crate::launch::ptrace::{read_memory, write_memory};
 use crate::launch::swap::{SwapError, flags, memory};
@@ -116,7 +117,7 @@ impl Received {
         if far == near + 1 && self.file == far + 1 {
             let range = [near, self.file, 0, 0, 0, 0];
             // Unknown before Linux 5.9.
-            if injection.call("close_range", libc::SYS_close_range, range).is_ok() {
+            if injection.call(InjectedCall::CloseRange, range).is_ok() {
                 return Ok(());
             }
         }
@@ -128,7 +129,7 @@ impl Received {
 }
 
 fn close(injection: &mut Injection, descriptor: u64) -> Result<(), InjectError> {
-    injection.call("close", libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]).map(drop)
+    injection.call(InjectedCall::Close, [descriptor, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// Gives the program the descriptor.
@@ -139,7 +140,7 @@ fn receive(
 ) -> Result<Received, SwapError> {
     let kind = flags(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC);
     let pair = [flags(libc::AF_UNIX), kind, 0, scratch.base, 0, 0];
-    injection.call("socketpair", libc::SYS_socketpair, pair)?;
+    injection.call(InjectedCall::SocketPair, pair)?;
     let ends = u64::from_ne_bytes(scratch.read::<8>(0)?);
     let (near, far) = (ends & 0xffff_ffff, ends >> 32);
     let received = send(scratch.pid, far, descriptor)
@@ -148,8 +149,8 @@ fn receive(
     match received {
         Ok(file) => Ok(Received { file, ends: [near, far] }),
         Err(error) => {
-            close(injection, near)?;
-            close(injection, far)?;
+            // What failed first is the cause.
+            let _ = close(injection, near).and_then(|()| close(injection, far));
             Err(error)
         }
     }
@@ -186,13 +187,13 @@ fn receive_from(
         0,
         0,
     ];
-    injection.call("recvmsg", libc::SYS_recvmsg, receive)?;
+    injection.call(InjectedCall::ReceiveMessage, receive)?;
     let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
     let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
     if u64::from_ne_bytes(length?) == 0 {
         // The kernel drops a descriptor for which the table has no room.
         return Err(SwapError::Inject(InjectError::Call {
-            name: "recvmsg",
+            call: InjectedCall::ReceiveMessage,
             source: Errno::EMFILE,
         }));
     }

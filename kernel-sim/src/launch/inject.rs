@@ -4,7 +4,9 @@ use std::ffi::c_int;
 
 use libc::user_regs_struct;
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 
+use crate::launch::injected::InjectedCall;
 use crate::launch::ptrace::{Event, Stopped, wait_for};
 
 /// Every signal that can be held back.
@@ -22,8 +24,8 @@ pub(crate) struct Injection {
     signal_mask: u64,
     /// Address of a `syscall` instruction in the program.
     instruction: u64,
-    /// Signals that could not be held back and came meanwhile.
-    deferred: Vec<c_int>,
+    /// The call in which the thread ended, and the signal that ended it.
+    end: Option<(InjectedCall, c_int)>,
     /// Job control stopped the thread, which runs on for the calls alone.
     is_stopped: bool,
 }
@@ -33,18 +35,26 @@ pub(crate) struct Injection {
 #[non_exhaustive]
 pub(crate) enum InjectError {
     /// The kernel answered the call with an error.
-    #[error("{name}: {source}")]
+    #[error("{call}: {source}")]
     Call {
         /// The call.
-        name: &'static str,
+        call: InjectedCall,
         /// Its error.
         source: Errno,
     },
+    /// The call was answered with a signal, as a seccomp filter can do.
+    #[error("{call}: {}", signal_name(*signal))]
+    Signal {
+        /// The call.
+        call: InjectedCall,
+        /// The signal, which the program does not get.
+        signal: c_int,
+    },
     /// The program is gone.
-    #[error("the program ended while {name} was called for it")]
+    #[error("the program ended while {call} was called for it")]
     Gone {
         /// The call.
-        name: &'static str,
+        call: InjectedCall,
         /// What ended it.
         signal: c_int,
     },
@@ -59,8 +69,7 @@ impl Injection {
         let registers = thread.registers()?;
         let signal_mask = thread.signal_mask()?;
         thread.set_signal_mask(ALL_SIGNALS)?;
-        let (deferred, is_stopped) = (Vec::new(), false);
-        Ok(Self { thread, registers, signal_mask, instruction, deferred, is_stopped })
+        Ok(Self { thread, registers, signal_mask, instruction, end: None, is_stopped: false })
     }
 
     /// Uses another `syscall` instruction from now on.
@@ -68,16 +77,24 @@ impl Injection {
         self.instruction = instruction;
     }
 
+    /// That the thread has ended, whatever the steps between have made of the error.
+    pub(crate) fn gone(&self) -> Option<InjectError> {
+        self.end.map(|(call, signal)| InjectError::Gone { call, signal })
+    }
+
     /// Makes a system call in the program.
     pub(crate) fn call(
         &mut self,
-        name: &'static str,
-        number: i64,
+        call: InjectedCall,
         arguments: [u64; 6],
     ) -> Result<u64, InjectError> {
+        // The thread's number may be another's by now.
+        if let Some(gone) = self.gone() {
+            return Err(gone);
+        }
         let [rdi, rsi, rdx, r10, r8, r9] = arguments;
         let registers = user_regs_struct {
-            rax: number.cast_unsigned(),
+            rax: call.number().cast_unsigned(),
             // Not in a system call: nothing is to be restarted.
             orig_rax: u64::MAX,
             rip: self.instruction,
@@ -90,7 +107,7 @@ impl Injection {
             ..self.registers
         };
         self.thread.set_registers(&registers)?;
-        let mut delivered = 0;
+        let (mut delivered, mut answered) = (0, None);
         loop {
             self.thread.step(delivered)?;
             delivered = 0;
@@ -101,15 +118,29 @@ impl Injection {
                     delivered = libc::SIGSTOP;
                     self.is_stopped = true;
                 }
-                Event::Signal(_, signal) => self.deferred.push(signal),
-                Event::Gone(signal) => return Err(InjectError::Gone { name, signal }),
+                // A filter's; the end of the step, and with it SIGTRAP, is still to come.
+                Event::Signal(_, libc::SIGSYS) => answered = Some(libc::SIGSYS),
+                // All others are held back, so this is a fault: there is no call.
+                Event::Signal(_, signal) => {
+                    answered = Some(signal);
+                    break;
+                }
+                Event::Gone(signal) => {
+                    self.end = Some((call, signal));
+                    return Err(InjectError::Gone { call, signal });
+                }
                 _ => {}
             }
+        }
+        if let Some(signal) = answered {
+            // The kernel lets it through, to force it on the thread.
+            self.thread.set_signal_mask(ALL_SIGNALS)?;
+            return Err(InjectError::Signal { call, signal });
         }
         let answer = self.thread.registers()?.rax.cast_signed();
         match answer {
             -4095..=-1 => Err(InjectError::Call {
-                name,
+                call,
                 source: Errno::from_raw(i32::try_from(-answer).unwrap_or(0)),
             }),
             _ => Ok(answer.cast_unsigned()),
@@ -124,10 +155,11 @@ impl Injection {
         if self.is_stopped {
             self.thread.interrupt()?;
         }
-        for signal in self.deferred {
-            // SAFETY: sends a signal; the thread is one that this process traces.
-            unsafe { libc::syscall(libc::SYS_tgkill, self.thread.0, self.thread.0, signal) };
-        }
         Ok(())
     }
+}
+
+fn signal_name(signal: c_int) -> String {
+    Signal::try_from(signal)
+        .map_or_else(|_| format!("signal {signal}"), |signal| signal.to_string())
 }

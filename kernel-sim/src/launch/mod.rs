@@ -24,6 +24,8 @@
 //! | `swap.rs`, `handover.rs`, `auxv.rs` | how is one program put on the image |
 //! | `pidfd.rs` | how is a process held, and its end waited for |
 //! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
+//! | `injected.rs` | which are these |
+//! | `filter.rs` | what if its own seccomp filter forbids them |
 //! | `calls.rs` | which system calls are counted |
 //! | `letters.rs` | what does the tracer tell the command |
 //! | `background.rs` | what does a process of ours give up |
@@ -37,8 +39,10 @@ mod background;
 mod calls;
 mod command;
 mod family;
+mod filter;
 mod handover;
 mod inject;
+mod injected;
 mod letters;
 mod output;
 mod pidfd;
@@ -53,6 +57,7 @@ mod user;
 pub use calls::{Call, SystemCalls};
 pub use command::{Clock, Command, LaunchError, Outcome, Status};
 pub use family::{Family, is_gone};
+pub use injected::InjectedCall;
 pub use output::Output;
 pub use supervise::{Remark, end_by_signal};
 pub use user::User;

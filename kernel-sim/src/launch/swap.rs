@@ -14,6 +14,7 @@ use linker::Image;
 use crate::launch::auxv::{self, VdsoEntry};
 use crate::launch::handover::{Scratch, receive_with_room};
 use crate::launch::inject::{InjectError, Injection};
+use crate::launch::injected::InjectedCall;
 use crate::launch::proc_stat::Stat;
 use crate::launch::ptrace::{Stopped, read_memory, write_memory};
 
@@ -64,7 +65,9 @@ pub(crate) struct Leftovers {
     /// The kernel's copy of the auxiliary vector could not be changed.
     pub(crate) auxv: Option<SwapError>,
     /// A mapping of the kernel's vDSO could not be removed.
-    pub(crate) mapping: Option<InjectError>,
+    pub(crate) mapping: Option<SwapError>,
+    /// The descriptors over which the image came could not be closed.
+    pub(crate) descriptors: Option<SwapError>,
 }
 
 /// Code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
@@ -93,8 +96,8 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
     let mut injection = Injection::begin(thread, instruction)?;
     let scratch = Scratch::below(pid, registers.rsp);
     let done = place(&mut injection, &scratch, replacement, entry, &old);
-    if let Err(SwapError::Inject(InjectError::Gone { .. })) = done {
-        return done;
+    if let Some(gone) = injection.gone() {
+        return Err(gone.into());
     }
     // Also when it failed, the program gets its registers and its clean stack back.
     let cleaned = scratch.clean();
@@ -113,11 +116,12 @@ fn place(
     let image = replacement.image;
     let received = receive_with_room(injection, scratch, replacement.memory)?;
     let base = map(injection, image, received.file);
-    received.close(injection)?;
+    let closed = received.close(injection);
     let base = base?;
     let written = write_memory(scratch.pid, entry.slot, &base.to_ne_bytes());
     written.map_err(memory("changing its auxiliary vector"))?;
-    let mut leftovers = Leftovers::default();
+    let descriptors = closed.err().map(SwapError::from);
+    let mut leftovers = Leftovers { descriptors, ..Leftovers::default() };
     if let Err(error) = change_saved_auxv(injection, scratch, base) {
         // Who asks the kernel for the auxiliary vector still finds the old vDSO: it has to stay.
         leftovers.auxv = Some(error);
@@ -129,8 +133,8 @@ fn place(
         injection.step_at(base + own as u64);
         for &(start, end) in old {
             let unmap = [start, end - start, 0, 0, 0, 0];
-            if let Err(error) = injection.call("munmap", libc::SYS_munmap, unmap) {
-                leftovers.mapping = Some(error);
+            if let Err(error) = injection.call(InjectedCall::Unmap, unmap) {
+                leftovers.mapping = Some(error.into());
             }
         }
     }
@@ -142,7 +146,7 @@ fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, Injec
     let offset = image.data_offset() as u64;
     let length = image.mapped_bytes() as u64;
     let shared = [0, offset + length, flags(libc::PROT_READ), flags(libc::MAP_SHARED), file, 0];
-    let start = injection.call("mmap", libc::SYS_mmap, shared)?;
+    let start = injection.call(InjectedCall::Map, shared)?;
     // The image's code is private to the program, so that a debugger can set breakpoints in it.
     let private = [
         start + offset,
@@ -152,11 +156,11 @@ fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, Injec
         file,
         offset,
     ];
-    match injection.call("mmap", libc::SYS_mmap, private) {
+    match injection.call(InjectedCall::Map, private) {
         Ok(base) => Ok(base),
         Err(error) => {
             let all = [start, offset + length, 0, 0, 0, 0];
-            injection.call("munmap", libc::SYS_munmap, all)?;
+            let _ = injection.call(InjectedCall::Unmap, all);
             Err(error)
         }
     }
@@ -189,7 +193,7 @@ fn change_saved_auxv(
     bytes.extend(&auxv);
     scratch.write(0, &bytes)?;
     let set = [flags(libc::PR_SET_MM), flags(libc::PR_SET_MM_MAP), scratch.base, at as u64, 0, 0];
-    injection.call("prctl(PR_SET_MM_MAP)", libc::SYS_prctl, set)?;
+    injection.call(InjectedCall::SetLayout, set)?;
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use libc::pid_t;
 use linker::Image;
 
 use crate::launch::calls::{SystemCalls, counted};
+use crate::launch::filter;
 use crate::launch::inject::InjectError;
 use crate::launch::letters::{Letter, Post};
 use crate::launch::ptrace::{self, BeginningCall, Event, Stopped};
@@ -30,6 +31,8 @@ pub(crate) struct Tracer {
     threads: HashMap<pid_t, Thread>,
     calls: SystemCalls,
     said: HashSet<String>,
+    /// How many seccomp filters the first program has, and with it each that follows.
+    inherited_filters: Option<u32>,
 }
 
 /// What is known of a thread.
@@ -58,6 +61,7 @@ impl Tracer {
             threads: HashMap::new(),
             calls: SystemCalls::default(),
             said: HashSet::new(),
+            inherited_filters: None,
         }
     }
 
@@ -82,11 +86,7 @@ impl Tracer {
 
     fn handle(&mut self, pid: pid_t, event: Event) -> nix::Result<()> {
         if let Event::Gone(_) = event {
-            self.threads.remove(&pid);
-            if pid == self.main {
-                let others = !self.threads.is_empty();
-                self.post.send(&Letter::MainGone { others });
-            }
+            self.forget(pid);
             return Ok(());
         }
         let thread = *self.threads.entry(pid).or_default();
@@ -107,8 +107,14 @@ impl Tracer {
             }
             Event::SystemCall(stopped) if thread.in_exec => {
                 self.threads.insert(pid, Thread::default());
-                self.put_on_image(stopped);
-                if self.detach { stopped.detach(0) } else { self.resume(stopped, 0) }
+                match self.put_on_image(stopped) {
+                    Err(Gone) => {
+                        self.forget(pid);
+                        Ok(())
+                    }
+                    Ok(()) if self.detach => stopped.detach(0),
+                    Ok(()) => self.resume(stopped, 0),
+                }
             }
             Event::SystemCall(stopped) => {
                 if let Some(call) = stopped.beginning_call()?.and_then(counted) {
@@ -131,45 +137,71 @@ impl Tracer {
         }
     }
 
+    fn forget(&mut self, pid: pid_t) {
+        self.threads.remove(&pid);
+        if pid == self.main {
+            let others = !self.threads.is_empty();
+            self.post.send(&Letter::MainGone { others });
+        }
+    }
+
     fn resume(&self, stopped: Stopped, signal: i32) -> nix::Result<()> {
         if self.count { stopped.resume_to_system_call(signal) } else { stopped.resume(signal) }
     }
 
-    fn put_on_image(&mut self, stopped: Stopped) {
+    /// Puts a program on the image, or says why not.
+    fn put_on_image(&mut self, stopped: Stopped) -> Result<(), Gone> {
         let replacement = Replacement { image: &self.image, memory: self.memory.as_fd() };
         let program = program_of(stopped.0);
-        let filtered = suspend_filter(stopped);
+        let filters = || filter::filters_of(stopped.0);
+        let inherited = *self.inherited_filters.get_or_insert_with(filters);
+        let is_suspended = filter::suspend(stopped);
         let done = swap(stopped, &replacement);
-        if filtered {
+        if is_suspended {
             let _ = stopped.set_options(0);
         }
         let Program { name, gains } = program;
+        let explained = |error: &SwapError| {
+            filter::explained(error, !is_suspended && filters() > inherited)
+        };
         match done {
-            Ok(Leftovers { auxv, mapping }) => {
+            Ok(Leftovers { auxv, mapping, descriptors }) => {
                 if let Some(error) = auxv {
                     self.say(Letter::Warning(format!(
                         "{name}: a runtime that asks the kernel for its auxiliary vector finds \
-                         the host's vDSO, and the host's time: {error}"
+                         the host's vDSO, and the host's time: {}",
+                        explained(&error)
+                    )));
+                }
+                if let Some(error) = descriptors {
+                    self.say(Letter::Warning(format!(
+                        "{name} has three descriptors open that are this command's, until it execs \
+                         another program: {}",
+                        explained(&error)
                     )));
                 }
                 if let Some(error) = mapping {
                     self.say(Letter::Note(format!(
-                        "{name}: the host's vDSO stays mapped beside the image: {error}"
+                        "{name}: the host's vDSO stays mapped beside the image: {}",
+                        explained(&error)
                     )));
                 }
             }
-            Err(SwapError::Inject(InjectError::Gone { name: call, signal: libc::SIGSYS })) => {
-                self.say(Letter::Warning(format!(
-                    "{name} was ended by its seccomp filter, which forbids {call}: to be put on \
-                     the image a program has to be allowed socketpair, recvmsg, mmap, prctl, \
-                     munmap, close_range and close when it is exec'ed; root can run it in any case"
-                )));
+            Err(SwapError::Inject(InjectError::Gone { call, signal })) => {
+                if signal == libc::SIGSYS {
+                    let needs = filter::needs();
+                    self.say(Letter::Warning(format!(
+                        "{name} was ended by its seccomp filter, which forbids {call}: {needs}"
+                    )));
+                }
+                return Err(Gone);
             }
             // Ended by somebody, which each step meets as an error of its own; that is no business
             // of ours.
             Err(_) if !stopped.is_there() => {}
             Err(error) => self.say(Letter::Warning(format!(
-                "{name} keeps the host's vDSO, and so the host's time: {error}"
+                "{name} keeps the host's vDSO, and so the host's time: {}",
+                explained(&error)
             ))),
         }
         if let Some(gains) = gains
@@ -186,6 +218,7 @@ impl Tracer {
                     .into(),
             ));
         }
+        Ok(())
     }
 
     /// Says why a program that wants to trace, or to be traced, gets EPERM.
@@ -211,11 +244,8 @@ impl Tracer {
     }
 }
 
-/// Lets the calls that are made for a program pass its seccomp filter, where the kernel allows that
-/// (it takes CAP_SYS_ADMIN); returns whether it did.
-fn suspend_filter(stopped: Stopped) -> bool {
-    stopped.set_options(libc::PTRACE_O_SUSPEND_SECCOMP).is_ok()
-}
+/// A program ended while it was put on the image, and its end has been waited for.
+struct Gone;
 
 struct Program {
     name: String,

@@ -8,8 +8,13 @@
  *                                       many ended, and how many ran while they were stopped
  * launch_unusual apart                  how many seconds MONOTONIC is from the kernel's
  * launch_unusual user ID PROGRAM...     another user
- * launch_unusual filter KIND PROGRAM... a seccomp filter: clocks-errno, clocks-kill, sockets-errno,
- *                                       sockets-kill
+ * launch_unusual filter ACTION CALL PROGRAM...
+ *                                       a seccomp filter that answers a call, by its number, with errno, trap,
+ *                                       trace, kill-thread or kill-process; CALL:N only where N is its third
+ *                                       argument
+ * launch_unusual notifies ANSWER CALL PROGRAM...
+ *                                       a seccomp filter that has another process asked about a call, which
+ *                                       answers: continue, errno, or nothing (never)
  * launch_unusual descriptors PROGRAM... no descriptor left, below the hard limit
  * launch_unusual hard PROGRAM...        no descriptor left, at the hard limit
  * launch_unusual space                  no address space left
@@ -28,13 +33,16 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -158,30 +166,86 @@ static int stops(int count, char **program)
     return 0;
 }
 
-static void set_filter(unsigned first, unsigned second, unsigned action)
+/* Of the third argument as well, if `third` is not NULL; returns what the flags ask for. */
+static int set_filter(unsigned call, const unsigned *third, unsigned action, unsigned flags)
 {
+    const unsigned argument = offsetof(struct seccomp_data, args[2]), number = offsetof(struct seccomp_data, nr);
     struct sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, third ? argument : number),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, third ? *third : call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog all = {sizeof program / sizeof *program, program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+    int set = -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        set = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &all);
+    if (set < 0)
         _exit(90);
+    return set;
 }
 
-static void filter(const char *kind)
+static void filter(const char *action, const char *call)
 {
-    const int sockets = !strncmp(kind, "sockets", 7);
-    const unsigned action = strstr(kind, "kill") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
-    set_filter(sockets ? SYS_socketpair : SYS_clock_gettime, sockets ? SYS_recvmsg : SYS_gettimeofday, action);
+    static const struct {
+        const char *name;
+        unsigned action;
+    } actions[] = {
+        {"errno", SECCOMP_RET_ERRNO | EPERM},
+        {"kill-process", SECCOMP_RET_KILL_PROCESS},
+        {"kill-thread", SECCOMP_RET_KILL_THREAD},
+        {"trap", SECCOMP_RET_TRAP},
+        {"trace", SECCOMP_RET_TRACE},
+    };
+    char *end;
+    const unsigned number = strtoul(call, &end, 10), third = *end ? strtoul(end + 1, NULL, 10) : 0;
+    for (size_t at = 0; at < sizeof actions / sizeof *actions; at++)
+        if (!strcmp(actions[at].name, action)) {
+            set_filter(number, *end ? &third : NULL, actions[at].action, 0);
+            return;
+        }
+    _exit(95);
+}
+
+/* The child has the filter, the parent answers for it. */
+static int notifies(const char *answer, unsigned call, char **program)
+{
+    int pair[2], status, listener;
+    if (pipe(pair))
+        return 96;
+    /* With descriptors in common until the child's exec. */
+    pid_t child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        listener = set_filter(call, NULL, SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        if (write(pair[1], &listener, sizeof listener) == sizeof listener)
+            execvp(program[0], program);
+        _exit(94);
+    }
+    if (read(pair[0], &listener, sizeof listener) != sizeof listener)
+        return 97;
+    struct pollfd asked = {.fd = listener, .events = POLLIN};
+    while (poll(&asked, 1, -1) == 1 && asked.revents & POLLIN) {
+        struct seccomp_notif question = {0};
+        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
+            continue;
+        struct seccomp_notif_resp response = {.id = question.id};
+        if (!strcmp(answer, "continue"))
+            response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+        else if (!strcmp(answer, "errno"))
+            response.error = -EPERM;
+        else
+            continue;
+        ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+    }
+    waitpid(child, &status, 0);
+    return status != 0;
 }
 
 static int asks_tracer(void)
 {
-    set_filter(SYS_getppid, SYS_getppid, SECCOMP_RET_TRACE);
+    set_filter(SYS_getppid, NULL, SECCOMP_RET_TRACE, 0);
     long parent = syscall(SYS_getppid);
     printf("%s %s\n", parent < 0 ? strerror(errno) : "it ran", on_image() ? "image" : "host");
     return 0;
@@ -286,6 +350,8 @@ int main(int argc, char **argv)
         return trace_said(ptrace(PTRACE_TRACEME, 0, 0, 0));
     if (!strcmp(what, "vsyscall"))
         return vsyscall();
+    if (!strcmp(what, "notifies"))
+        return notifies(argv[2], atoi(argv[3]), argv + 4);
     if (!strcmp(what, "asks-tracer"))
         return asks_tracer();
     if (!strcmp(what, "traces"))
@@ -297,7 +363,8 @@ int main(int argc, char **argv)
         if (setgroups(0, NULL) || setgid(user) || setuid(user))
             return 93;
     } else if (!strcmp(what, "filter")) {
-        filter(*rest++);
+        filter(rest[0], rest[1]);
+        rest += 2;
     } else if (!strcmp(what, "descriptors") || !strcmp(what, "hard")) {
         no_descriptors(!strcmp(what, "hard"));
     } else if (!strcmp(what, "thread")) {

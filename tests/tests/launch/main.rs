@@ -5,6 +5,7 @@
 
 mod attack;
 mod failure;
+mod filter;
 mod leftovers;
 mod runs;
 mod unusual;
@@ -113,6 +114,15 @@ trials! {
         RootApart a_stock_shows_each_kind_of_thing_that_is_left,
         EachApart nothing_is_left_of_a_run,
     }
+    filter {
+        Each a_filter_against_clock_calls_does_not_matter,
+        Root a_filter_against_being_put_on_the_image_is_suspended,
+        Ordinary a_filter_against_being_put_on_the_image_is_named,
+        Ordinary a_filter_is_named_at_whatever_moment_it_forbids_a_call,
+        Ordinary a_filter_that_leaves_being_put_on_the_image_to_a_tracer_finds_it,
+        Ordinary a_filter_against_being_put_on_the_image_is_no_matter_without_it,
+        Each a_filter_that_asks_a_tracer_finds_none,
+    }
     unusual {
         Each a_thousand_children_have_the_clock,
         Each a_program_that_is_stopped_at_its_start_can_be_continued,
@@ -122,9 +132,6 @@ trials! {
         RootApart a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,
         Each an_exec_from_another_thread_is_followed,
         Root an_exec_as_another_user_is_followed,
-        Each a_filter_against_clock_calls_does_not_matter,
-        Ordinary a_filter_against_being_put_on_the_image_is_named,
-        Root a_filter_against_being_put_on_the_image_is_suspended,
         Each a_program_without_descriptors_or_address_space_has_the_clock,
         Each too_little_address_space_for_the_image_is_named,
         Each the_image_can_be_unmapped,
@@ -132,7 +139,6 @@ trials! {
         Each a_32_bit_program_runs_and_is_named,
         Each a_program_that_asks_to_be_traced_is_told_of_detach,
         Each a_program_that_traces_its_children_is_told_of_detach_once,
-        Each a_filter_that_asks_a_tracer_finds_none,
         Each a_debugger_is_told_of_detach needs "strace",
         Root a_set_user_id_program_has_the_clock,
         Ordinary a_set_user_id_program_is_named,

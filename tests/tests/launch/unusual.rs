@@ -16,30 +16,42 @@ fn unusual() -> OsString {
 }
 
 /// A dynamic C library needs descriptors of its own.
-fn unusual_static() -> OsString {
+pub(crate) fn unusual_static() -> OsString {
     guest("launch_unusual", "-static -pthread")
 }
 
-fn moved(words: &[&str]) -> Command {
-    let program = unusual();
+pub(crate) fn moved(words: &[&str]) -> Command {
+    moved_with(&unusual(), words)
+}
+
+pub(crate) fn moved_with(program: &OsString, words: &[&str]) -> Command {
     // Each `SELF` is the guest itself.
     let itself = program.to_str().unwrap().to_owned();
     let words =
         words.iter().map(|word| if *word == "SELF" { itself.clone() } else { (*word).to_owned() });
-    Command::new(&program).args(words).clock(Clock::At(i128::from(THERE) * 1_000_000_000))
+    Command::new(program).args(words).clock(Clock::At(i128::from(THERE) * 1_000_000_000))
 }
 
-fn out(output: &Output) -> String {
+pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// Asserts that the last program showed the moved time and was on the image.
-fn assert_moved(output: &Output) {
+pub(crate) fn assert_moved(output: &Output) {
     let text = out(output);
     let (seconds, place) = text.trim().split_once(' ').unwrap_or_else(|| panic!("{output:?}"));
     let seconds: i64 = seconds.parse().unwrap();
     assert!((THERE..THERE + 1_000).contains(&seconds) && place == "image", "{output:?}");
     assert_eq!(output.remarks, []);
+}
+
+/// All that was said.
+pub(crate) fn said(output: &Output) -> String {
+    let remarks = output.remarks.iter().map(|remark| match remark {
+        Remark::Warning(text) | Remark::Note(text) => text.clone(),
+        other => panic!("{other:?}"),
+    });
+    remarks.collect::<Vec<_>>().join("\n")
 }
 
 fn warning(output: &Output) -> String {
@@ -74,37 +86,6 @@ pub(crate) fn an_exec_from_another_thread_is_followed(user: Option<u32>) {
 
 pub(crate) fn an_exec_as_another_user_is_followed(user: Option<u32>) {
     assert_moved(&moved(&["user", "65533", "SELF", "show"]).output(user).unwrap());
-}
-
-pub(crate) fn a_filter_against_clock_calls_does_not_matter(user: Option<u32>) {
-    for kind in ["clocks-errno", "clocks-kill"] {
-        assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
-    }
-}
-
-pub(crate) fn a_filter_against_being_put_on_the_image_is_suspended(user: Option<u32>) {
-    for kind in ["sockets-errno", "sockets-kill"] {
-        assert_moved(&moved(&["filter", kind, "SELF", "show"]).output(user).unwrap());
-    }
-}
-
-pub(crate) fn a_filter_against_being_put_on_the_image_is_named(user: Option<u32>) {
-    for kind in ["sockets-errno", "sockets-kill"] {
-        let command = moved(&["filter", kind, "SELF", "show"]);
-        let output = command.output(user).unwrap();
-        let said = warning(&output);
-        assert!(!said.is_empty(), "{output:?}");
-        assert!(said.contains("socketpair") && said.contains("launch_unusual"), "{said}");
-        if kind == "sockets-kill" {
-            assert_eq!(output.outcome.status, Status::Signaled(libc::SIGSYS));
-            assert!(said.contains("seccomp"), "{said}");
-        } else {
-            assert!(
-                out(&output).ends_with(" host\n") && said.contains("host's time"),
-                "{output:?}"
-            );
-        }
-    }
 }
 
 pub(crate) fn a_program_without_descriptors_or_address_space_has_the_clock(user: Option<u32>) {
@@ -201,14 +182,6 @@ pub(crate) fn a_program_that_traces_its_children_is_told_of_detach_once(user: Op
     // One that was never ours is none of our business.
     let output = moved(&["seizes", "1"]).output(user).unwrap();
     assert_eq!(output.remarks, [], "{output:?}");
-}
-
-pub(crate) fn a_filter_that_asks_a_tracer_finds_none(user: Option<u32>) {
-    for is_counted in [false, true] {
-        let output = moved(&["asks-tracer"]).count(is_counted).output(user).unwrap();
-        assert_eq!(out(&output), "Function not implemented image\n", "{output:?}");
-        assert_eq!(output.remarks, []);
-    }
 }
 
 pub(crate) fn a_debugger_is_told_of_detach(user: Option<u32>) {
