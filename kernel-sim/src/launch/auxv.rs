@@ -46,7 +46,7 @@ pub(crate) fn find_on_stack(pid: pid_t, stack_pointer: u64) -> io::Result<Option
 
 /// The kernel's copy, with the entry changed to `base`.
 pub(crate) fn saved_with(pid: pid_t, base: u64) -> io::Result<Vec<u8>> {
-    let mut saved = fs::read(format!("/proc/{pid}/auxv"))?;
+    let mut saved = saved(pid)?;
     let (words, _) = saved.as_chunks_mut::<8>();
     for pair in words.chunks_exact_mut(2) {
         if let [tag, value] = pair
@@ -56,6 +56,11 @@ pub(crate) fn saved_with(pid: pid_t, base: u64) -> io::Result<Vec<u8>> {
         }
     }
     Ok(saved)
+}
+
+/// The kernel's copy.
+pub(crate) fn saved(pid: pid_t) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/auxv"))
 }
 
 /// Words of a program's memory, read in blocks.

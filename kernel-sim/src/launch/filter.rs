@@ -6,9 +6,12 @@
 //! |---|---|
 //! | ALLOW, LOG | is on the image |
 //! | TRACE | is on the image: the launcher is the tracer that is asked, and lets the call pass |
-//! | ERRNO, TRAP | runs on without what the call was for, which is named |
+//! | ERRNO, TRAP | runs on without what the call was for, which is named; also if ERRNO claims success |
 //! | USER_NOTIF | has what the process that is asked answers: the call, or an error as with ERRNO |
 //! | KILL_THREAD, KILL_PROCESS | has ended by SIGSYS, which is named: no call can be tried before |
+//!
+//! While a process is asked (USER_NOTIF), the launcher serves all others, and with them this one, but
+//! puts no other program on the image.
 
 use std::fs;
 
@@ -42,13 +45,18 @@ pub(crate) fn needs() -> String {
     )
 }
 
-/// An error of a program, with what is to be done if it has a filter that may be the cause.
+/// An error, with what is to be done where a filter is the cause, or may be because the program has
+/// one.
 pub(crate) fn explained(error: &SwapError, has_filter: bool) -> String {
-    let is_answer =
-        matches!(error, SwapError::Inject(InjectError::Call { .. } | InjectError::Signal { .. }));
-    if is_answer && has_filter {
-        format!("{error}, which may be the answer of its seccomp filter: {}", needs())
-    } else {
-        error.to_string()
+    match error {
+        SwapError::Inject(
+            InjectError::Signal { signal: libc::SIGSYS, .. } | InjectError::NoEffect { .. },
+        ) => {
+            format!("{error}, the answer of its seccomp filter: {}", needs())
+        }
+        SwapError::Inject(InjectError::Call { .. }) if has_filter => {
+            format!("{error}, which may be the answer of its seccomp filter: {}", needs())
+        }
+        _ => error.to_string(),
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct Scratch {
     pub(crate) base: u64,
 }
 
+/// What stands where the kernel is to put a descriptor, so that it is seen whether it did.
+const NO_DESCRIPTOR: [u8; 4] = [0xff; 4];
+
 /// What `recvmsg` needs, in one piece.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -67,7 +70,7 @@ impl Scratch {
 
 /// [`receive`], with a higher limit where the program has no room for three more descriptors.
 pub(crate) fn receive_with_room(
-    injection: &mut Injection,
+    injection: &mut Injection<'_>,
     scratch: &Scratch,
     descriptor: BorrowedFd<'_>,
 ) -> Result<Received, SwapError> {
@@ -112,7 +115,7 @@ pub(crate) struct Received {
 impl Received {
     /// Closes them, in one call where they lie side by side: each call that a program makes for us
     /// costs it two switches of context.
-    pub(crate) fn close(&self, injection: &mut Injection) -> Result<(), InjectError> {
+    pub(crate) fn close(&self, injection: &mut Injection<'_>) -> Result<(), InjectError> {
         let [near, far] = self.ends;
         if far == near + 1 && self.file == far + 1 {
             let range = [near, self.file, 0, 0, 0, 0];
@@ -128,20 +131,25 @@ impl Received {
     }
 }
 
-fn close(injection: &mut Injection, descriptor: u64) -> Result<(), InjectError> {
+fn close(injection: &mut Injection<'_>, descriptor: u64) -> Result<(), InjectError> {
     injection.call(InjectedCall::Close, [descriptor, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// Gives the program the descriptor.
 fn receive(
-    injection: &mut Injection,
+    injection: &mut Injection<'_>,
     scratch: &Scratch,
     descriptor: BorrowedFd<'_>,
 ) -> Result<Received, SwapError> {
     let kind = flags(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC);
     let pair = [flags(libc::AF_UNIX), kind, 0, scratch.base, 0, 0];
+    scratch.write(0, &[NO_DESCRIPTOR, NO_DESCRIPTOR].concat())?;
     injection.call(InjectedCall::SocketPair, pair)?;
-    let ends = u64::from_ne_bytes(scratch.read::<8>(0)?);
+    let ends = scratch.read::<8>(0)?;
+    if ends.starts_with(&NO_DESCRIPTOR) {
+        return Err(InjectError::NoEffect { call: InjectedCall::SocketPair }.into());
+    }
+    let ends = u64::from_ne_bytes(ends);
     let (near, far) = (ends & 0xffff_ffff, ends >> 32);
     let received = send(scratch.pid, far, descriptor)
         .map_err(memory("sending it the page"))
@@ -157,7 +165,7 @@ fn receive(
 }
 
 fn receive_from(
-    injection: &mut Injection,
+    injection: &mut Injection<'_>,
     scratch: &Scratch,
     socket: u64,
 ) -> Result<u64, SwapError> {
@@ -187,6 +195,7 @@ fn receive_from(
         0,
         0,
     ];
+    scratch.write(offset_of!(Letter, descriptor), &NO_DESCRIPTOR)?;
     injection.call(InjectedCall::ReceiveMessage, receive)?;
     let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
     let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
@@ -196,6 +205,9 @@ fn receive_from(
             call: InjectedCall::ReceiveMessage,
             source: Errno::EMFILE,
         }));
+    }
+    if number == NO_DESCRIPTOR {
+        return Err(InjectError::NoEffect { call: InjectedCall::ReceiveMessage }.into());
     }
     Ok(u64::from(u32::from_ne_bytes(number)))
 }

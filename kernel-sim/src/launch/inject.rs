@@ -1,8 +1,9 @@
 //! System calls that a stopped program makes for the launcher.
 
 use std::ffi::c_int;
+use std::ops::RangeInclusive;
 
-use libc::user_regs_struct;
+use libc::{pid_t, user_regs_struct};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
@@ -17,8 +18,7 @@ const ALL_SIGNALS: u64 = u64::MAX;
 ///
 /// The thread must stand at the end of a system call, not at the event of an exec: there the kernel
 /// still has to store the exec's own result, and would store it over that of an injected call.
-#[derive(Debug)]
-pub(crate) struct Injection {
+pub(crate) struct Injection<'a> {
     thread: Stopped,
     registers: user_regs_struct,
     signal_mask: u64,
@@ -26,6 +26,9 @@ pub(crate) struct Injection {
     instruction: u64,
     /// The call in which the thread ended, and the signal that ended it.
     end: Option<(InjectedCall, c_int)>,
+    /// Takes the events of other threads. A filter can have another process asked about a call
+    /// (`SECCOMP_RET_USER_NOTIF`), which does not answer while it stands at an event.
+    others: &'a mut dyn FnMut(pid_t, Event),
     /// Job control stopped the thread, which runs on for the calls alone.
     is_stopped: bool,
 }
@@ -50,6 +53,13 @@ pub(crate) enum InjectError {
         /// The signal, which the program does not get.
         signal: c_int,
     },
+    /// The answer says that the call succeeded, but nothing has come of it: a seccomp filter can
+    /// answer with an error of 0.
+    #[error("{call}: it has no effect")]
+    NoEffect {
+        /// The call.
+        call: InjectedCall,
+    },
     /// The program is gone.
     #[error("the program ended while {call} was called for it")]
     Gone {
@@ -63,13 +73,25 @@ pub(crate) enum InjectError {
     Trace(#[from] Errno),
 }
 
-impl Injection {
+/// What the kernel leaves in the place of an answer where a call was interrupted and is to be made
+/// again (`include/linux/errno.h`): it waited for a process that a filter asks.
+const INTERRUPTED: RangeInclusive<i64> = -516..=-512;
+
+/// A filter can give these answers as well, each time.
+const MOST_INTERRUPTIONS: u32 = 100;
+
+impl<'a> Injection<'a> {
     /// Sets the thread's state aside. `instruction` is the address of a `syscall` instruction.
-    pub(crate) fn begin(thread: Stopped, instruction: u64) -> Result<Self, InjectError> {
+    pub(crate) fn begin(
+        thread: Stopped,
+        instruction: u64,
+        others: &'a mut dyn FnMut(pid_t, Event),
+    ) -> Result<Self, InjectError> {
         let registers = thread.registers()?;
         let signal_mask = thread.signal_mask()?;
         thread.set_signal_mask(ALL_SIGNALS)?;
-        Ok(Self { thread, registers, signal_mask, instruction, end: None, is_stopped: false })
+        let (end, is_stopped) = (None, false);
+        Ok(Self { thread, registers, signal_mask, instruction, end, others, is_stopped })
     }
 
     /// Uses another `syscall` instruction from now on.
@@ -77,7 +99,7 @@ impl Injection {
         self.instruction = instruction;
     }
 
-    /// That the thread has ended, whatever the steps between have made of the error.
+    /// In which call the thread has ended, if it has, whatever the steps between have made of the error.
     pub(crate) fn gone(&self) -> Option<InjectError> {
         self.end.map(|(call, signal)| InjectError::Gone { call, signal })
     }
@@ -106,12 +128,32 @@ impl Injection {
             r9,
             ..self.registers
         };
-        self.thread.set_registers(&registers)?;
+        for _ in 0..MOST_INTERRUPTIONS {
+            let answer = self.answer_to(call, &registers)?;
+            match answer {
+                _ if INTERRUPTED.contains(&answer) => {}
+                -4095..=-1 => {
+                    let source = Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
+                    return Err(InjectError::Call { call, source });
+                }
+                _ => return Ok(answer.cast_unsigned()),
+            }
+        }
+        Err(InjectError::Call { call, source: Errno::EINTR })
+    }
+
+    /// Has the thread make the call that these registers say, once.
+    fn answer_to(
+        &mut self,
+        call: InjectedCall,
+        registers: &user_regs_struct,
+    ) -> Result<i64, InjectError> {
+        self.thread.set_registers(registers)?;
         let (mut delivered, mut answered) = (0, None);
         loop {
             self.thread.step(delivered)?;
             delivered = 0;
-            match wait_for(self.thread.0)?.1 {
+            match self.next_event()? {
                 Event::Signal(_, libc::SIGTRAP) => break,
                 // The kernel has to know of it: a SIGCONT that follows takes it back.
                 Event::Signal(_, libc::SIGSTOP) => {
@@ -129,6 +171,7 @@ impl Injection {
                     self.end = Some((call, signal));
                     return Err(InjectError::Gone { call, signal });
                 }
+                // Also a filter that asks its tracer (`SECCOMP_RET_TRACE`), which lets the call pass.
                 _ => {}
             }
         }
@@ -137,13 +180,15 @@ impl Injection {
             self.thread.set_signal_mask(ALL_SIGNALS)?;
             return Err(InjectError::Signal { call, signal });
         }
-        let answer = self.thread.registers()?.rax.cast_signed();
-        match answer {
-            -4095..=-1 => Err(InjectError::Call {
-                call,
-                source: Errno::from_raw(i32::try_from(-answer).unwrap_or(0)),
-            }),
-            _ => Ok(answer.cast_unsigned()),
+        Ok(self.thread.registers()?.rax.cast_signed())
+    }
+
+    fn next_event(&mut self) -> nix::Result<Event> {
+        loop {
+            match wait_for(-1)? {
+                (pid, event) if pid == self.thread.0 => return Ok(event),
+                (pid, event) => (self.others)(pid, event),
+            }
         }
     }
 

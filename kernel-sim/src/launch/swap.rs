@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 
 use libc::pid_t;
@@ -16,15 +16,15 @@ use crate::launch::handover::{Scratch, receive_with_room};
 use crate::launch::inject::{InjectError, Injection};
 use crate::launch::injected::InjectedCall;
 use crate::launch::proc_stat::Stat;
-use crate::launch::ptrace::{Stopped, read_memory, write_memory};
+use crate::launch::ptrace::{Event, Stopped, read_memory, write_memory};
 
 /// What programs are put on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Replacement<'a> {
+#[derive(Debug)]
+pub(crate) struct Replacement {
     /// The image that lies in the memory.
-    pub(crate) image: &'a Image,
+    pub(crate) image: Image,
     /// The read-only descriptor of the memory.
-    pub(crate) memory: BorrowedFd<'a>,
+    pub(crate) memory: OwnedFd,
 }
 
 /// Why a program keeps the kernel's own vDSO, and so the host's time.
@@ -64,10 +64,10 @@ pub(crate) enum SwapError {
 pub(crate) struct Leftovers {
     /// The kernel's copy of the auxiliary vector could not be changed.
     pub(crate) auxv: Option<SwapError>,
-    /// A mapping of the kernel's vDSO could not be removed.
-    pub(crate) mapping: Option<SwapError>,
     /// The descriptors over which the image came could not be closed.
     pub(crate) descriptors: Option<SwapError>,
+    /// A mapping of the kernel's vDSO could not be removed.
+    pub(crate) mapping: Option<SwapError>,
 }
 
 /// Code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
@@ -76,8 +76,13 @@ const USER_CS: u64 = 0x33;
 /// The `syscall` instruction.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Puts a program that stands at the end of its exec on the image.
-pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Leftovers, SwapError> {
+/// Puts a program that stands at the end of its exec on the image. What happens to other threads
+/// meanwhile is for `others`.
+pub(crate) fn swap(
+    thread: Stopped,
+    replacement: &Replacement,
+    others: &mut dyn FnMut(pid_t, Event),
+) -> Result<Leftovers, SwapError> {
     let registers = thread.registers().map_err(InjectError::Trace)?;
     if registers.cs != USER_CS {
         return Err(SwapError::ThirtyTwoBit);
@@ -93,7 +98,7 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
     let entry = entry.filter(|entry| entry.base != 0).ok_or(SwapError::NoVdso)?;
     let old = mappings_of_vdso(pid).map_err(memory("reading its mappings"))?;
     let instruction = find_instruction(pid, entry.base)?;
-    let mut injection = Injection::begin(thread, instruction)?;
+    let mut injection = Injection::begin(thread, instruction, others)?;
     let scratch = Scratch::below(pid, registers.rsp);
     let done = place(&mut injection, &scratch, replacement, entry, &old);
     if let Some(gone) = injection.gone() {
@@ -107,14 +112,14 @@ pub(crate) fn swap(thread: Stopped, replacement: &Replacement<'_>) -> Result<Lef
 }
 
 fn place(
-    injection: &mut Injection,
+    injection: &mut Injection<'_>,
     scratch: &Scratch,
-    replacement: &Replacement<'_>,
+    replacement: &Replacement,
     entry: VdsoEntry,
     old: &[(u64, u64)],
 ) -> Result<Leftovers, SwapError> {
-    let image = replacement.image;
-    let received = receive_with_room(injection, scratch, replacement.memory)?;
+    let image = &replacement.image;
+    let received = receive_with_room(injection, scratch, replacement.memory.as_fd())?;
     let base = map(injection, image, received.file);
     let closed = received.close(injection);
     let base = base?;
@@ -142,11 +147,14 @@ fn place(
 }
 
 /// Maps slots and image, and returns where the image begins.
-fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, InjectError> {
+fn map(injection: &mut Injection<'_>, image: &Image, file: u64) -> Result<u64, InjectError> {
     let offset = image.data_offset() as u64;
     let length = image.mapped_bytes() as u64;
     let shared = [0, offset + length, flags(libc::PROT_READ), flags(libc::MAP_SHARED), file, 0];
     let start = injection.call(InjectedCall::Map, shared)?;
+    if start == 0 {
+        return Err(InjectError::NoEffect { call: InjectedCall::Map });
+    }
     // The image's code is private to the program, so that a debugger can set breakpoints in it.
     let private = [
         start + offset,
@@ -156,14 +164,14 @@ fn map(injection: &mut Injection, image: &Image, file: u64) -> Result<u64, Injec
         file,
         offset,
     ];
-    match injection.call(InjectedCall::Map, private) {
-        Ok(base) => Ok(base),
-        Err(error) => {
-            let all = [start, offset + length, 0, 0, 0, 0];
-            let _ = injection.call(InjectedCall::Unmap, all);
-            Err(error)
-        }
-    }
+    let error = match injection.call(InjectedCall::Map, private) {
+        Ok(base) if base == start + offset => return Ok(base),
+        Ok(_) => InjectError::NoEffect { call: InjectedCall::Map },
+        Err(error) => error,
+    };
+    let all = [start, offset + length, 0, 0, 0, 0];
+    let _ = injection.call(InjectedCall::Unmap, all);
+    Err(error)
 }
 
 /// Bits as a system call's argument.
@@ -176,7 +184,7 @@ pub(crate) fn flags(bits: i32) -> u64 {
 /// `PR_SET_MM_AUXV` alone needs a capability; replacing everything that the kernel keeps of the
 /// program's layout, with all else as it was, needs none.
 fn change_saved_auxv(
-    injection: &mut Injection,
+    injection: &mut Injection<'_>,
     scratch: &Scratch,
     base: u64,
 ) -> Result<(), SwapError> {
@@ -194,7 +202,12 @@ fn change_saved_auxv(
     scratch.write(0, &bytes)?;
     let set = [flags(libc::PR_SET_MM), flags(libc::PR_SET_MM_MAP), scratch.base, at as u64, 0, 0];
     injection.call(InjectedCall::SetLayout, set)?;
-    Ok(())
+    let saved = auxv::saved(scratch.pid);
+    if saved.map_err(memory("reading the kernel's auxiliary vector"))?.starts_with(&auxv) {
+        Ok(())
+    } else {
+        Err(InjectError::NoEffect { call: InjectedCall::SetLayout }.into())
+    }
 }
 
 /// The kernel's `struct prctl_mm_map`: eleven addresses, the vector's address, its length, and a

@@ -1,11 +1,12 @@
 //! The process that follows programs over fork and exec.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::CString;
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::ptr;
+use std::rc::Rc;
 
 use libc::pid_t;
 use linker::Image;
@@ -22,13 +23,14 @@ use crate::launch::tracing::{Wish, is_announced, wish};
 #[derive(Debug)]
 pub(crate) struct Tracer {
     post: Post,
-    image: Image,
-    memory: OwnedFd,
+    replacement: Rc<Replacement>,
     count: bool,
     detach: bool,
     /// The program that was started.
     main: pid_t,
     threads: HashMap<pid_t, Thread>,
+    /// Programs whose exec ended while another one was put on the image.
+    waiting: VecDeque<(pid_t, Event)>,
     calls: SystemCalls,
     said: HashSet<String>,
     /// How many seccomp filters the first program has, and with it each that follows.
@@ -53,12 +55,12 @@ impl Tracer {
     ) -> Self {
         Self {
             post,
-            image,
-            memory,
+            replacement: Rc::new(Replacement { image, memory }),
             count,
             detach,
             main: 0,
             threads: HashMap::new(),
+            waiting: VecDeque::new(),
             calls: SystemCalls::default(),
             said: HashSet::new(),
             inherited_filters: None,
@@ -74,7 +76,7 @@ impl Tracer {
         }
         self.threads.insert(main, Thread::default());
         self.post.send(&Letter::Ready);
-        while let Ok(Some((pid, event))) = ptrace::wait() {
+        while let Some((pid, event)) = self.next_event() {
             // A thread can be killed at any time; then each request for it fails, and the next
             // event says that it is gone.
             let _ = self.handle(pid, event);
@@ -82,6 +84,11 @@ impl Tracer {
         for (call, times) in self.calls.iter() {
             self.post.send(&Letter::Count(call.clone(), times));
         }
+    }
+
+    fn next_event(&mut self) -> Option<(pid_t, Event)> {
+        let waiting = self.waiting.pop_front();
+        waiting.or_else(|| ptrace::wait().ok().flatten())
     }
 
     fn handle(&mut self, pid: pid_t, event: Event) -> nix::Result<()> {
@@ -137,8 +144,20 @@ impl Tracer {
         }
     }
 
+    /// Handles an event while a program is put on the image, which is done for one after the other.
+    fn handle_meanwhile(&mut self, pid: pid_t, event: Event) {
+        let in_exec = self.threads.get(&pid).is_some_and(|thread| thread.in_exec);
+        if in_exec && matches!(event, Event::SystemCall(_)) {
+            self.waiting.push_back((pid, event));
+        } else {
+            let _ = self.handle(pid, event);
+        }
+    }
+
+    /// A thread is gone.
     fn forget(&mut self, pid: pid_t) {
         self.threads.remove(&pid);
+        self.waiting.retain(|(waiting, _)| *waiting != pid);
         if pid == self.main {
             let others = !self.threads.is_empty();
             self.post.send(&Letter::MainGone { others });
@@ -151,40 +170,33 @@ impl Tracer {
 
     /// Puts a program on the image, or says why not.
     fn put_on_image(&mut self, stopped: Stopped) -> Result<(), Gone> {
-        let replacement = Replacement { image: &self.image, memory: self.memory.as_fd() };
         let program = program_of(stopped.0);
         let filters = || filter::filters_of(stopped.0);
         let inherited = *self.inherited_filters.get_or_insert_with(filters);
         let is_suspended = filter::suspend(stopped);
-        let done = swap(stopped, &replacement);
+        let replacement = Rc::clone(&self.replacement);
+        let done = swap(stopped, &replacement, &mut |pid, event| self.handle_meanwhile(pid, event));
         if is_suspended {
             let _ = stopped.set_options(0);
         }
         let Program { name, gains } = program;
-        let explained = |error: &SwapError| {
-            filter::explained(error, !is_suspended && filters() > inherited)
-        };
+        let explained =
+            |error: &SwapError| filter::explained(error, !is_suspended && filters() > inherited);
         match done {
-            Ok(Leftovers { auxv, mapping, descriptors }) => {
+            Ok(Leftovers { auxv, descriptors, mapping }) => {
+                let of = |what: &str, error| format!("{name}: {what}: {}", explained(&error));
                 if let Some(error) = auxv {
-                    self.say(Letter::Warning(format!(
-                        "{name}: a runtime that asks the kernel for its auxiliary vector finds \
-                         the host's vDSO, and the host's time: {}",
-                        explained(&error)
-                    )));
+                    let what = "a runtime that asks the kernel for its auxiliary vector finds the \
+                                host's vDSO, and the host's time";
+                    self.say(Letter::Warning(of(what, error)));
                 }
                 if let Some(error) = descriptors {
-                    self.say(Letter::Warning(format!(
-                        "{name} has three descriptors open that are this command's, until it execs \
-                         another program: {}",
-                        explained(&error)
-                    )));
+                    let what = "three descriptors of this command stay open until its next exec";
+                    self.say(Letter::Warning(of(what, error)));
                 }
                 if let Some(error) = mapping {
-                    self.say(Letter::Note(format!(
-                        "{name}: the host's vDSO stays mapped beside the image: {}",
-                        explained(&error)
-                    )));
+                    let what = "the host's vDSO stays mapped beside the image";
+                    self.say(Letter::Note(of(what, error)));
                 }
             }
             Err(SwapError::Inject(InjectError::Gone { call, signal })) => {

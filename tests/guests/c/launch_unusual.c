@@ -9,12 +9,13 @@
  * launch_unusual apart                  how many seconds MONOTONIC is from the kernel's
  * launch_unusual user ID PROGRAM...     another user
  * launch_unusual filter ACTION CALL PROGRAM...
- *                                       a seccomp filter that answers a call, by its number, with errno, trap,
- *                                       trace, kill-thread or kill-process; CALL:N only where N is its third
+ *                                       a seccomp filter that answers a call, by its number, with errno, errno-0,
+ *                                       errno-512, trap, trace, kill-thread or kill-process; CALL:N only where N is its third
  *                                       argument
  * launch_unusual notifies ANSWER CALL PROGRAM...
  *                                       a seccomp filter that has another process asked about a call, which
- *                                       answers: continue, errno, or nothing (never)
+ *                                       answers: continue, errno, or (interrupts) lets it go on
+ *                                       once it has been continued by a signal
  * launch_unusual descriptors PROGRAM... no descriptor left, below the hard limit
  * launch_unusual hard PROGRAM...        no descriptor left, at the hard limit
  * launch_unusual space                  no address space left
@@ -194,6 +195,9 @@ static void filter(const char *action, const char *call)
         unsigned action;
     } actions[] = {
         {"errno", SECCOMP_RET_ERRNO | EPERM},
+        {"errno-0", SECCOMP_RET_ERRNO},
+        /* The kernel's own word for a call that was interrupted. */
+        {"errno-512", SECCOMP_RET_ERRNO | 512},
         {"kill-process", SECCOMP_RET_KILL_PROCESS},
         {"kill-thread", SECCOMP_RET_KILL_THREAD},
         {"trap", SECCOMP_RET_TRAP},
@@ -230,13 +234,17 @@ static int notifies(const char *answer, unsigned call, char **program)
         struct seccomp_notif question = {0};
         if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
             continue;
+        if (!strcmp(answer, "interrupts")) {
+            /* The question is void then, and asked again. */
+            kill(child, SIGCONT);
+            answer = "continue";
+            continue;
+        }
         struct seccomp_notif_resp response = {.id = question.id};
         if (!strcmp(answer, "continue"))
             response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-        else if (!strcmp(answer, "errno"))
-            response.error = -EPERM;
         else
-            continue;
+            response.error = -EPERM;
         ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
     }
     waitpid(child, &status, 0);

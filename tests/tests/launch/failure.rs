@@ -62,12 +62,12 @@ fn while_running(name: &str, user: Option<u32>, millis: u32, act: impl FnOnce(&R
     output()
 }
 
-/// Far longer than any run of this file may take.
+/// Far longer than any run may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a run, and returns what waits for its output: a run that does not end fails the test
 /// instead of holding it up.
-fn start(command: Command, user: Option<u32>) -> impl FnOnce() -> Output {
+pub(crate) fn start(command: Command, user: Option<u32>) -> impl FnOnce() -> Output {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(command.output(user)));
     move || ended.recv_timeout(PATIENCE).expect("the run ends").unwrap()

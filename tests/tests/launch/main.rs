@@ -119,7 +119,10 @@ trials! {
         Root a_filter_against_being_put_on_the_image_is_suspended,
         Ordinary a_filter_against_being_put_on_the_image_is_named,
         Ordinary a_filter_is_named_at_whatever_moment_it_forbids_a_call,
+        Ordinary a_filter_that_claims_success_is_named_where_that_matters,
+        Ordinary a_program_that_its_filter_ends_is_named_beside_others,
         Ordinary a_filter_that_leaves_being_put_on_the_image_to_a_tracer_finds_it,
+        Each a_filter_that_asks_another_process_has_its_answer,
         Ordinary a_filter_against_being_put_on_the_image_is_no_matter_without_it,
         Each a_filter_that_asks_a_tracer_finds_none,
     }
