@@ -1,9 +1,10 @@
 //! `image check`: the verdict is the exit code.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
-use linker::judge::{ImageFile, Level, Outcome, judge};
+use linker::judge::{ImageFile, LIMIT, Level, Outcome, judge};
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian, elf};
 
@@ -72,6 +73,10 @@ fn what_is_no_image_exits_2_and_says_why() {
     fs::write(path("empty"), []).unwrap();
     fs::write(path("text"), "a text that is longer than a header of an ELF file is, by far")
         .unwrap();
+    // Neither is read to its end.
+    File::create(path("sparse")).unwrap().set_len(4 << 30).unwrap();
+    fs::write(path("long"), linker::SYSCALL.bytes).unwrap();
+    File::options().append(true).open(path("long")).unwrap().set_len(4 << 30).unwrap();
     for (file, reason) in [
         (path("missing"), "No such file"),
         (path(""), "directory"),
@@ -79,12 +84,24 @@ fn what_is_no_image_exits_2_and_says_why() {
         (path("text"), "not an ELF file"),
         ("/dev/null".to_owned(), "0 bytes"),
         ("/dev/zero".to_owned(), "not an ELF file"),
-        // This test: an ELF file, and not what a vDSO is.
-        (std::env::current_exe().unwrap().to_str().unwrap().to_owned(), "is no image"),
+        (path("sparse"), "not an ELF file"),
+        (path("long"), "2097153 bytes or more"),
     ] {
         assert_check(&[&file], 2, reason);
         assert_check(&[&file, "--drive"], 2, reason);
     }
+}
+
+#[test]
+fn a_program_is_an_image_that_breaks_every_consumer() {
+    let directory = directory("program");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    fs::write(path("main.c"), "int main(void) { return 0; }\n").unwrap();
+    let compiled = Command::new("cc").args(["-o", &path("main"), &path("main.c")]).status();
+    assert!(compiled.unwrap().success());
+    assert!(fs::metadata(path("main")).unwrap().len() < LIMIT as u64);
+    assert_check(&[&path("main")], 1, "there is no __vdso_clock_gettime");
+    assert_check(&[&path("main"), "--drive"], 1, "not driven");
 }
 
 /// What is done to an image.
@@ -208,7 +225,7 @@ fn an_image_that_was_not_made_is_no_verdict() {
     let command = elsewhere.join("kernel-sim");
     fs::copy(env!("CARGO_BIN_EXE_kernel-sim"), &command).unwrap();
     let arguments = ["image", "check", "--target", "arm"];
-    let output = std::process::Command::new(&command).args(arguments).output().unwrap();
+    let output = Command::new(&command).args(arguments).output().unwrap();
     fs::remove_dir_all(&elsewhere).unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
     assert!(stderr(&output).contains("cargo xtask cross arm"), "{}", stderr(&output));
