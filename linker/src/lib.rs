@@ -15,6 +15,11 @@
 
 #[cfg(feature = "judge")]
 pub mod judge;
+#[cfg(feature = "judge")]
+mod of_file;
+
+#[cfg(feature = "judge")]
+pub use of_file::Unstated;
 
 /// A vDSO image, ready to be mapped: its file is its memory.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +36,9 @@ pub struct Image {
     pub slots: u32,
     /// Distance between page slots, in bytes.
     pub slot_bytes: u32,
-    /// The build id (SHA-1 over the image's contents).
-    pub build_id: [u8; 20],
+    /// The build id: a SHA-1 over the contents of an image of this build, as many bytes as it has in
+    /// another one.
+    pub build_id: &'static [u8],
     /// The exported functions, sorted by name.
     pub symbols: &'static [Symbol],
 }
@@ -75,40 +81,6 @@ impl Image {
     #[must_use]
     pub const fn mapped_bytes(&self) -> usize {
         self.bytes.len().next_multiple_of(self.slot_bytes as usize)
-    }
-}
-
-#[cfg(feature = "judge")]
-impl Image {
-    /// The image that a file holds, for tools that map one which no build knew.
-    ///
-    /// `None` if its note does not say how to map it, or its build id is no SHA-1. The list of its
-    /// functions is kept for the rest of the process, as its bytes are.
-    #[must_use]
-    pub fn of_file(file: &judge::ImageFile<'static>) -> Option<Self> {
-        let note = file.own_note()?;
-        let mut symbols = std::vec::Vec::new();
-        for function in file.tables.functions() {
-            symbols.push(Symbol {
-                name: function.name,
-                offset: usize::try_from(function.value).ok()?,
-                size: usize::try_from(function.size).ok()?,
-            });
-        }
-        symbols.sort_by_key(|symbol| symbol.name);
-        Some(Self {
-            bytes: file.bytes,
-            policy: match note.policy {
-                0 => Policy::Syscall,
-                1 => Policy::Enosys,
-                _ => return None,
-            },
-            page_abi: note.page_abi,
-            slots: note.slots,
-            slot_bytes: note.slot_bytes,
-            build_id: file.build_id()?.try_into().ok()?,
-            symbols: symbols.leak(),
-        })
     }
 }
 

@@ -54,7 +54,7 @@ impl Description {
              pub static {name}: Image = Image {{\n    \
              bytes: &Aligned(*include_bytes!({image:?})).0,\n    \
              policy: Policy::{variant},\n    page_abi: {page_abi},\n    slots: {slots},\n    \
-             slot_bytes: {slot_bytes},\n    build_id: {:?},\n    symbols: &[\n",
+             slot_bytes: {slot_bytes},\n    build_id: &{:?},\n    symbols: &[\n",
             self.build_id,
         );
         for (symbol, offset, size) in &self.symbols {

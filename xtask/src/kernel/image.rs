@@ -32,7 +32,7 @@ pub(crate) fn of(machine: &Machine) -> Result<Image> {
     let file = cross::syscall_image(machine.name)?;
     let bytes = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
     let image = ImageFile::read(bytes.leak())?;
-    Image::of_file(&image).with_context(|| format!("{} has no note of ours", file.display()))
+    Image::of_file(&image).with_context(|| format!("mapping {}", file.display()))
 }
 
 /// Puts the image in the place of the kernel's.
