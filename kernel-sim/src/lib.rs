@@ -5,6 +5,7 @@
 //! | [`map`] | how do a page and an image come into this process, as a kernel would map them |
 //! | [`functions`] | how are the functions of a mapped image called, ours or the host's |
 //! | [`machine`] | how does a machine with a timekeeper behave when its hardware does not |
+//! | [`child`] | how are calls made that may end the process |
 //! | [`drive`] | does an image answer every call, id, null and mode as it must |
 //! | [`host`] | what do this machine's counter and clocks say, and how are they trusted |
 //! | [`keeper`] | who writes the page of running programs, following the host's clocks |
@@ -17,6 +18,8 @@ pub mod functions;
 pub mod machine;
 pub mod map;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod child;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod drive;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
