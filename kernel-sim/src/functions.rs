@@ -27,6 +27,19 @@ pub struct Functions {
 }
 
 impl Functions {
+    /// What every name of [`NAMES`](Self::NAMES) begins with, and its alias does not.
+    pub const PREFIX: &str = "__vdso_";
+
+    /// The prefixed names.
+    pub const NAMES: [&str; 6] = [
+        "__vdso_clock_gettime",
+        "__vdso_clock_getres",
+        "__vdso_gettimeofday",
+        "__vdso_time",
+        "__vdso_getcpu",
+        "__vdso_clock_gettime_ns",
+    ];
+
     /// The functions that `address_of` finds.
     ///
     /// # Safety
@@ -122,6 +135,21 @@ fn dynamic_symbols(bytes: &[u8]) -> Option<Vec<(String, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn exactly_the_named_functions_are_looked_for() {
+        let asked = RefCell::new(Vec::new());
+        let address_of = |name: &str| {
+            asked.borrow_mut().push(name.to_owned());
+            None
+        };
+        // SAFETY: nothing is found.
+        let nothing = unsafe { Functions::from_addresses(address_of) };
+        assert!(nothing.clock_gettime.is_none());
+        assert_eq!(asked.into_inner(), Functions::NAMES);
+        assert!(Functions::NAMES.iter().all(|name| name.starts_with(Functions::PREFIX)));
+    }
 
     #[test]
     fn the_hosts_functions_are_found_and_work() {

@@ -168,9 +168,19 @@ impl MappedImage {
     /// The exported functions.
     #[must_use]
     pub fn functions(&self) -> Functions {
+        self.find(|name| name)
+    }
+
+    /// The exported functions under their names without the prefix: the addresses that those have.
+    #[must_use]
+    pub fn aliases(&self) -> Functions {
+        self.find(|name| name.strip_prefix(Functions::PREFIX).unwrap_or(name))
+    }
+
+    fn find(&self, exported: impl Fn(&str) -> &str) -> Functions {
         let base = self.base();
         let address_of = |name: &str| {
-            let symbol = self.image.symbol(name)?;
+            let symbol = self.image.symbol(exported(name))?;
             Some(base.wrapping_add(symbol.offset).cast())
         };
         // SAFETY: the image's functions have these signatures; they are mapped as long as `self` is,

@@ -11,6 +11,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
+use kernel_sim::drive::ids;
 use kernel_sim::map::MappedImage;
 use libc::timespec;
 use linker::{Image, Policy};
@@ -48,7 +49,7 @@ fn sweep(mapped: &MappedImage, serves: bool) {
     ];
     let enosys = mapped.image().policy == Policy::Enosys;
     for (number, call) in calls {
-        for id in -300..=300 {
+        for id in ids() {
             let served = serves && SERVED.contains(&id);
             let mut theirs = UNTOUCHED;
             let expected = live(number, id, (&raw mut theirs).cast());
@@ -103,7 +104,7 @@ fn the_enosys_image_refuses_what_the_page_does_not_serve_without_the_kernel() {
 fn the_register_call_takes_the_same_ids() {
     with_page(&linker::SYSCALL, Some(RawPage::serving()), |mapped| {
         let call = mapped.functions().clock_gettime_ns.unwrap();
-        for id in -300..=300 {
+        for id in ids() {
             let mut spec = UNTOUCHED;
             let kernel = live(number::CLOCK_GETTIME, id, (&raw mut spec).cast());
             // SAFETY: the image is mapped.

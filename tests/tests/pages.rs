@@ -12,6 +12,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use datapage::ClockMode;
+use kernel_sim::drive::MODES;
 use kernel_sim::functions::Functions;
 use kernel_sim::map::MappedImage;
 use libc::{timespec, timeval};
@@ -57,8 +59,7 @@ fn each_mode_is_read_as_its_own_counter_and_every_other_falls_back() {
     let (words, mapped) = mapped.split_words();
     let functions = mapped.functions();
     // 0x102 and 0x103 are other architectures' (0x103 is this one's counter, for 64-bit images).
-    let modes = [0, 1, 2, 3, 4, -1, 0xff, 0x100, 0x101, 0x102, 0x103, 0x104, i32::MIN, i32::MAX];
-    for mode in modes {
+    for ClockMode(mode) in MODES {
         RawPage { clock_mode: mode, cycle_last: 0, ..RawPage::serving() }.store(words);
         let served = matches!(mode, 1 | 0x100 | 0x101 | 0x103);
         for id in PRECISE {

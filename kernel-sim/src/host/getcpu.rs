@@ -9,14 +9,22 @@ use nix::unistd::Pid;
 /// CPUID leaf 7, ECX: the CPU has RDPID (Intel SDM volume 2, CPUID).
 const RDPID: u32 = 1 << 22;
 
+/// The feature bit for `getcpu` that a page for this machine's programs gets; none where no way
+/// holds on every CPU.
+#[must_use]
+pub fn getcpu_features() -> Features {
+    let ways = getcpu_ways();
+    // One way is enough, and a page that promises both would only hide which one is used.
+    if ways.contains(Features::GETCPU_RDPID) { Features::GETCPU_RDPID } else { ways }
+}
+
 /// The feature bits for `getcpu` that are true on every CPU that a program of this process can get
 /// to; none where it cannot be verified.
 ///
 /// The calling thread visits each CPU, asks it both ways, and compares with the system call. What
 /// the kernel refuses to move it to (an offline CPU, one outside of the control group) no program
 /// started from here can get to either.
-#[must_use]
-pub fn getcpu_features() -> Features {
+pub(crate) fn getcpu_ways() -> Features {
     let this = Pid::from_raw(0);
     let Ok(before) = sched_getaffinity(this) else {
         return Features::empty();
@@ -36,10 +44,6 @@ pub fn getcpu_features() -> Features {
     }
     if sched_setaffinity(this, &before).is_err() || visited == 0 {
         return Features::empty();
-    }
-    // One way is enough, and a page that promises both would only hide which one is used.
-    if features.contains(Features::GETCPU_RDPID) {
-        features = Features::GETCPU_RDPID;
     }
     features
 }

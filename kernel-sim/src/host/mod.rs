@@ -18,5 +18,6 @@ mod mode;
 pub use clocks::{Bounds, HostClocks, Pair};
 pub use clocksource::{NoCounter, counter_is_a_clock, counter_is_in_use};
 pub use getcpu::getcpu_features;
+pub(crate) use getcpu::getcpu_ways;
 pub use mode::counter_mode;
 pub(crate) use mode::has_rdtscp;

@@ -51,10 +51,11 @@ fn judged(image: &Image) -> Result<()> {
     ensure!(output.status.code() == Some(0) && text.contains(&arch), "image check: {text}");
     let output = command(&["check", "--drive", file])?;
     let error = String::from_utf8_lossy(&output.stderr);
-    let is_driven = image.machine.arch() == "x86_64";
+    let arch = image.machine.arch();
+    let is_driven = arch == "x86_64";
     let code = if is_driven { 0 } else { 2 };
     ensure!(output.status.code() == Some(code), "image check --drive: {error}");
-    ensure!(is_driven || error.contains("only an x86_64 image"), "{error}");
+    ensure!(is_driven || error.contains(&format!("cannot be driven: it is for {arch}")), "{error}");
     Ok(())
 }
 

@@ -1,13 +1,12 @@
 //! `image check`: the verdict is the exit code.
 
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Command;
 
 use linker::judge::{ImageFile, LIMIT, Level, Outcome, judge};
-use object::read::elf::FileHeader as _;
-use object::{LittleEndian, elf};
+use object::elf;
 
+use super::patch::{dynamic, put, replace};
 use super::{built, directory, run, stderr, stdout};
 
 #[test]
@@ -139,29 +138,6 @@ fn an_image_that_lies_about_itself_exits_2_and_says_where() {
     }
 }
 
-/// Where the dynamic entry with this tag is.
-fn entry(image: &[u8], tag: u32) -> usize {
-    let header = elf::FileHeader64::<LittleEndian>::parse(image).unwrap();
-    let segments = header.program_headers(LittleEndian, image).unwrap();
-    let dynamic = segments.iter().find(|s| s.p_type.get(LittleEndian) == elf::PT_DYNAMIC).unwrap();
-    let start = usize::try_from(dynamic.p_offset.get(LittleEndian)).unwrap();
-    let mut places = (start..).step_by(16);
-    places.find(|&at| image[at..at + 8] == u64::from(tag).to_le_bytes()).unwrap()
-}
-
-fn dynamic(image: &[u8], tag: u32) -> u64 {
-    let at = entry(image, tag) + 8;
-    u64::from_le_bytes(image[at..at + 8].try_into().unwrap())
-}
-
-fn replace(image: &mut [u8], tag: u32, value: u64) {
-    put(image, entry(image, tag) + 8, value.to_le_bytes());
-}
-
-fn put<const N: usize>(image: &mut [u8], at: usize, value: [u8; N]) {
-    image[at..at + N].copy_from_slice(&value);
-}
-
 #[test]
 fn an_image_of_another_architecture_is_judged_by_that_ones_rules() {
     let directory = directory("foreign");
@@ -229,61 +205,4 @@ fn an_image_that_was_not_made_is_no_verdict() {
     fs::remove_dir_all(&elsewhere).unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
     assert!(stderr(&output).contains("cargo xtask cross arm"), "{}", stderr(&output));
-}
-
-#[test]
-fn a_driven_image_answers_every_call() {
-    let directory = directory("drive");
-    for policy in ["syscall", "enosys"] {
-        let output = run(&["check", "--drive", &built(&directory, policy)]);
-        let text = stdout(&output);
-        assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
-        let calls = text.lines().find_map(|line| line.split_once(" calls, 0 wrong answers"));
-        let calls = calls.and_then(|(before, _)| before.split_whitespace().last()?.parse().ok());
-        // Each id in each mode, of three functions.
-        assert!(calls.is_some_and(|calls: u32| calls > 20_000), "{text}");
-    }
-}
-
-/// An image with other code in one function; what no rule can see.
-fn with_code(directory: &Path, name: &str, code: &[u8]) -> String {
-    let file = built(directory, "syscall");
-    let mut bytes = fs::read(&file).unwrap();
-    let start = linker::SYSCALL.symbol(name).unwrap().offset;
-    bytes[start..start + code.len()].copy_from_slice(code);
-    fs::write(&file, bytes).unwrap();
-    file
-}
-
-#[test]
-fn wrong_code_is_found_by_driving_and_by_no_rule() {
-    let directory = directory("drive-wrong");
-    for (code, limit, found) in [
-        // xor eax, eax; ret: success, and nothing written.
-        (&[0x31, 0xc0, 0xc3][..], "60", "wrong answers"),
-        // ud2.
-        (&[0x0f, 0x0b][..], "60", "was ended by signal 4 in clock_getres(-300, res), mode 0x0"),
-        // A jump to itself.
-        (&[0xeb, 0xfe][..], "2", "did not return within 2 seconds from clock_getres(-300, res)"),
-    ] {
-        let file = with_code(&directory, "__vdso_clock_getres", code);
-        assert_eq!(run(&["check", &file]).status.code(), Some(0));
-        let output = run(&["check", "--drive", "--limit", limit, &file]);
-        let text = stdout(&output);
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains(found), "{text}");
-    }
-}
-
-#[test]
-fn an_image_that_does_not_state_its_page_is_not_driven() {
-    let directory = directory("drive-refused");
-    let file = built(&directory, "syscall");
-    let mut bytes = fs::read(&file).unwrap();
-    let owner = bytes.windows(6).position(|window| window == b"uVDSO\0").unwrap();
-    bytes[owner] = b'x';
-    fs::write(&file, bytes).unwrap();
-    let output = run(&["check", "--drive", &file]);
-    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
-    assert!(stderr(&output).contains("note"), "{}", stderr(&output));
 }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod check;
+mod drive;
 mod export;
+mod patch;
 
 use std::fs;
 use std::path::{Path, PathBuf};

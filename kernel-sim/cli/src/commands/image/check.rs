@@ -8,7 +8,7 @@ use kernel_sim::functions::host_image;
 use linker::judge::{Finding, ImageFile, Level, Outcome, judge};
 
 use super::own::Choice;
-use super::read;
+use super::{print_wrapped, read};
 
 /// Options of `image check`.
 #[derive(Debug, clap::Args)]
@@ -21,10 +21,13 @@ pub(crate) struct Arguments {
     /// Judge the image that this machine's kernel mapped into this process.
     #[arg(long, conflicts_with_all = ["file", "policy", "target", "slots", "drive"])]
     host: bool,
-    /// Then map it and call every function with every id, null or not, in every mode.
+    /// Then map it and call every function with every id, null or not, on every page.
     ///
-    /// This runs the image's code, in a process of its own, as you. Only x86_64 images with a uVDSO
-    /// note can be driven: it says how their page is laid out.
+    /// Every function under both of its names; ids beyond any clock's; pages in every clock mode,
+    /// unpublished, torn, and behind that of a time namespace. What a page serves has to be exact,
+    /// the rest the kernel's own answer, and NULL a fault where it is a mistake. This runs the
+    /// image's code, in a process of its own, as you. Only x86_64 images with a uVDSO note can be
+    /// driven: it says how their page is laid out.
     #[arg(long)]
     drive: bool,
     /// With --drive: give up on an image that has not answered every call after so many seconds.
@@ -39,14 +42,15 @@ pub(crate) struct Arguments {
 /// Prints a line for each rule; an error is what keeps the image from being judged.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.driven {
-        return super::drive::here(arguments.limit);
+        return Ok(super::drive::here(arguments.limit));
     }
     let (name, bytes) = match &arguments.file {
         Some(file) => (file.display().to_string(), read(file)?),
         None if arguments.host => ("the host's image".to_owned(), of_host()?),
         None => arguments.choice.read()?,
     };
-    let file = ImageFile::read(&bytes).with_context(|| format!("{name} is no image"))?;
+    // Kept for the rest of the process, which does nothing else.
+    let file = ImageFile::read(bytes.leak()).with_context(|| format!("{name} is no image"))?;
     let verdict = judge(&file);
     for finding in &verdict.findings {
         print_finding(finding);
@@ -94,26 +98,4 @@ fn print_finding(finding: &Finding) {
         print_wrapped("", "", &format!("demanded: {}", rule.demand));
         print_wrapped("", "", &format!("by: {}", rule.consumers));
     }
-}
-
-/// Two columns of fixed width and text that is broken between words at 80 columns.
-fn print_wrapped(mark: &str, name: &str, text: &str) {
-    const WIDTH: usize = 80 - 31;
-    let mut line = String::new();
-    let mut columns = (mark, name);
-    let mut flush = |line: &mut String| {
-        println!("{:<6}  {:<21}  {line}", columns.0, columns.1);
-        columns = ("", "");
-        line.clear();
-    };
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            flush(&mut line);
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    flush(&mut line);
 }

@@ -86,3 +86,25 @@ fn unreadable(error: &anyhow::Error) -> ExitCode {
     eprintln!("kernel-sim: {error:#}");
     ExitCode::from(UNREADABLE)
 }
+
+/// Two columns of fixed width and text that is broken between words at 80 columns.
+fn print_wrapped(mark: &str, name: &str, text: &str) {
+    const WIDTH: usize = 80 - 31;
+    let mut line = String::new();
+    let mut columns = (mark, name);
+    let mut flush = |line: &mut String| {
+        println!("{:<6}  {:<21}  {line}", columns.0, columns.1);
+        columns = ("", "");
+        line.clear();
+    };
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            flush(&mut line);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    flush(&mut line);
+}
