@@ -18,4 +18,4 @@ pub use clocks::{Bends, Clocks, FirstLook, Shift};
 pub use follow::Follower;
 pub use line::Line;
 pub use memory::{MemoryError, PageMemory};
-pub use process::{Keeper, KeeperError, News};
+pub use process::{Keeper, KeeperError, News, Shows};

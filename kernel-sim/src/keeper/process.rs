@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use datapage::Features;
 use nix::errno::Errno;
 use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
@@ -23,8 +24,20 @@ pub struct Keeper {
     pub hz: u32,
     /// By how much the wall clock is moved.
     pub shift: Shift,
-    /// Whether the counter is a clock, and the page says so.
-    pub counter: bool,
+    /// What the page shows.
+    pub shows: Shows,
+}
+
+/// What a page shows of the host's clocks; the rest is left to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shows {
+    /// All of them; the counter is a clock, and the page says so.
+    #[default]
+    All,
+    /// What takes no counter: coarse clocks, seconds, resolutions, CPU and node.
+    WithoutCounter,
+    /// Nothing: a page that was formatted and never updated, on which each call is the kernel's.
+    Nothing,
 }
 
 /// What a keeper has to say while it works.
@@ -90,18 +103,23 @@ impl Keeper {
         let host = HostClocks::new().ok_or(KeeperError::NoVdso)?;
         let inherited = self.memory.page().header().is_ok();
         if !inherited {
-            let features = getcpu_features();
+            let features = match self.shows {
+                Shows::Nothing => Features::empty(),
+                Shows::All | Shows::WithoutCounter => getcpu_features(),
+            };
             let slot_bytes = self.memory.image().slot_bytes;
             self.memory.writer().format(features, slot_bytes);
         }
         // A counter that was lost stays lost: readers who left it must not come back to it.
-        if inherited && is_without_counter(self.memory.page()) {
-            self.counter = false;
+        if self.shows == Shows::All && inherited && is_without_counter(self.memory.page()) {
+            self.shows = Shows::WithoutCounter;
         }
-        let lost = if self.counter { in_use().err() } else { None };
-        self.counter &= lost.is_none();
+        let lost = if self.shows == Shows::All { in_use().err() } else { None };
+        if lost.is_some() {
+            self.shows = Shows::WithoutCounter;
+        }
         let mut clocks = None;
-        if self.counter {
+        if self.shows == Shows::All {
             let shown = if inherited { self.shown_clocks(host) } else { None };
             clocks = Some(match shown {
                 Some(clocks) => clocks,
@@ -144,6 +162,9 @@ impl Keeper {
     }
 
     fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
+        if self.shows == Shows::Nothing {
+            return;
+        }
         let zone = host.timezone();
         if self.memory.page().timezone() != Some(zone) {
             self.memory.writer().set_timezone(zone);
@@ -279,14 +300,14 @@ fn now() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datapage::{ClockId, Features, Page, Writer};
+    use datapage::{ClockId, Page, Writer};
     use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
     use std::num::NonZeroUsize;
 
     /// Runs a keeper on a page that was left as `before` leaves it, until it has called `ready`
     /// with the page as a program sees it.
     fn keep(before: impl FnOnce(&mut PageMemory), hz: u32, mut ready: impl FnMut(&Page)) {
-        keep_while(before, Shift::default(), hz, &|| Ok(()), |news, page| {
+        keep_while(before, Shows::All, Shift::default(), hz, &|| Ok(()), |news, page| {
             assert_eq!(news, &News::Ready);
             ready(page);
             true
@@ -297,6 +318,7 @@ mod tests {
     /// whether the counter is in use.
     fn keep_while(
         before: impl FnOnce(&mut PageMemory),
+        shows: Shows,
         shift: Shift,
         hz: u32,
         in_use: &dyn Fn() -> Result<(), NoCounter>,
@@ -312,7 +334,7 @@ mod tests {
         drop(readable);
         // SAFETY: mapped until all is heard, and used no longer.
         let page = unsafe { Page::at(mapped.as_ptr().cast_const().cast()) };
-        let keeper = Keeper { memory, hz, shift, counter: true };
+        let keeper = Keeper { memory, hz, shift, shows };
         let mut tell = |news| {
             if hear(&news, page) {
                 leave(page);
@@ -393,7 +415,7 @@ mod tests {
             };
             let mut ready = false;
             // Also where the host took the counter back.
-            keep_while(leaves, shift, 250, &|| Ok(()), |news, page| {
+            keep_while(leaves, Shows::All, shift, 250, &|| Ok(()), |news, page| {
                 assert_eq!(news, &News::Ready, "the keeper before has said it");
                 assert!(is_without_counter(page) && served(page, 6), "{shift:?}");
                 ready = true;
@@ -410,7 +432,7 @@ mod tests {
             memory.leave_odd();
         };
         let mut heard = Vec::new();
-        keep_while(dies, Shift::default(), 250, &lost, |news, page| {
+        keep_while(dies, Shows::All, Shift::default(), 250, &lost, |news, page| {
             heard.push(news.clone());
             assert!(is_without_counter(page));
             news != &News::Ready
@@ -428,6 +450,7 @@ mod tests {
         let (mut heard, mut dropped) = (Vec::new(), None);
         keep_while(
             |_| {},
+            Shows::All,
             Shift::default(),
             250,
             &in_use,
@@ -451,6 +474,37 @@ mod tests {
         assert!(dropped.unwrap().join().unwrap(), "the page still has the counter");
         assert_eq!(heard, [News::Ready, News::CounterLost(lost().unwrap_err())]);
         assert_eq!(looks.get(), 2);
+    }
+
+    #[test]
+    fn a_page_that_shows_nothing_serves_nothing_also_after_ticks_and_the_next_keeper() {
+        let serves_nothing = |page: &Page| {
+            assert!(page.header().is_ok() && !page.is_odd());
+            assert_eq!(page.features(), Features::empty());
+            assert_eq!(page.published(), datapage::ClockSet::empty());
+            assert_eq!((page.realtime_seconds(), page.timezone()), (None, None));
+            let slots = [0, 1, 4, 5, 6, 7, 11].map(|id| ClockId(id).slot().unwrap());
+            assert!(slots.into_iter().all(|slot| page.resolution(slot).is_none()));
+        };
+        let as_before = |memory: &mut PageMemory| {
+            memory.writer().format(Features::empty(), 4096);
+        };
+        let new = |_: &mut PageMemory| {};
+        let befores: [&dyn Fn(&mut PageMemory); 2] = [&new, &as_before];
+        for before in befores {
+            let mut ticked = None;
+            keep_while(before, Shows::Nothing, Shift::default(), 1000, &lost, |news, page| {
+                assert_eq!(news, &News::Ready, "a counter that is not used is not missed");
+                serves_nothing(page);
+                ticked = Some(std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    serves_nothing(page);
+                    leave(page);
+                }));
+                false
+            });
+            ticked.unwrap().join().unwrap();
+        }
     }
 
     #[test]

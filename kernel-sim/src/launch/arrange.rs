@@ -20,7 +20,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::{ForkResult, execvp, fork, getpid, pipe2};
 
 use crate::host::{HostClocks, NoCounter, counter_is_a_clock};
-use crate::keeper::{Keeper, News, PageMemory, Shift};
+use crate::keeper::{Keeper, News, PageMemory, Shift, Shows};
 use crate::launch::background::{retire, set_dumpable, set_name};
 use crate::launch::command::{Clock, Command, LaunchError};
 use crate::launch::family::{KEEPER, NEXT_KEEPER, TRACER};
@@ -35,7 +35,7 @@ use crate::precedence;
 pub(crate) struct Orders {
     hz: u32,
     shift: Shift,
-    counter: bool,
+    shows: Shows,
 }
 
 impl Orders {
@@ -81,9 +81,12 @@ impl Command {
         let orders = Orders {
             hz: self.hz.unwrap_or_else(|| host_hz(&host)),
             shift: self.shift(&host)?,
-            counter: self.counter && found.is_ok(),
+            shows: match self.shows {
+                Shows::All if found.is_err() => Shows::WithoutCounter,
+                asked => asked,
+            },
         };
-        if !self.counter && orders.is_moved() {
+        if self.shows != Shows::All && orders.is_moved() {
             return Err(LaunchError::MovedWithoutCounter);
         }
         set_dumpable(false).map_err(LaunchError::kernel("closing this process to others"))?;
@@ -275,8 +278,8 @@ fn keep(memory: PageMemory, orders: Orders, post: Post, before: Option<OwnedFd>)
             end_process(0);
         }
     }
-    let Orders { hz, shift, counter } = orders;
-    let keeper = Keeper { memory, hz, shift, counter };
+    let Orders { hz, shift, shows } = orders;
+    let keeper = Keeper { memory, hz, shift, shows };
     let done = match retired {
         Ok(()) => keeper
             .run(&mut |news| {

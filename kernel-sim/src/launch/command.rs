@@ -6,7 +6,7 @@ use std::io;
 use linker::Image;
 use nix::errno::Errno;
 
-use crate::keeper::MemoryError;
+use crate::keeper::{MemoryError, Shows};
 use crate::launch::calls::SystemCalls;
 
 /// A program to be run on the image.
@@ -30,7 +30,7 @@ pub struct Command {
     pub(crate) clock: Clock,
     pub(crate) hz: Option<u32>,
     pub(crate) count: bool,
-    pub(crate) counter: bool,
+    pub(crate) shows: Shows,
     pub(crate) detach: bool,
 }
 
@@ -127,7 +127,7 @@ pub enum LaunchError {
     },
     /// A moved clock without a counter to make it from.
     #[error(
-        "the clock cannot be moved in mode NONE: precise clocks enter the kernel there, which has the host's time"
+        "the clock cannot be moved on a page that leaves clocks to the kernel, which has the host's time"
     )]
     MovedWithoutCounter,
     /// The kernel refuses a step.
@@ -170,7 +170,7 @@ impl Command {
             clock: Clock::Host,
             hz: None,
             count: false,
-            counter: true,
+            shows: Shows::All,
             detach: false,
         }
     }
@@ -220,11 +220,18 @@ impl Command {
         self
     }
 
-    /// Publishes the page in mode NONE, so that precise clocks enter the kernel: the proof that
-    /// counting counts.
+    /// Publishes the page in mode NONE, so that precise clocks enter the kernel.
     #[must_use]
     pub fn without_counter(mut self) -> Self {
-        self.counter = false;
+        self.shows = Shows::WithoutCounter;
+        self
+    }
+
+    /// Publishes nothing, so that each call of each function enters the kernel: the proof that
+    /// counting counts.
+    #[must_use]
+    pub fn on_empty_page(mut self) -> Self {
+        self.shows = Shows::Nothing;
         self
     }
 
