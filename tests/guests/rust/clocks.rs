@@ -16,4 +16,10 @@ fn main() {
     });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     println!("realtime {}.{:09}", now.as_secs(), now.subsec_nanos());
+    // An instant has no number, but it shows what it holds: `Instant { tv_sec: 7, tv_nsec: 89 }`.
+    let shown = format!("{:?}", Instant::now());
+    let numbers: Vec<u64> =
+        shown.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    let [secs, nanos] = numbers[..] else { panic!("{shown}") };
+    println!("monotonic {secs}.{nanos:09}");
 }

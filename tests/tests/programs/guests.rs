@@ -6,6 +6,8 @@ use std::process::Command;
 use tests::workshop::{Made, Workshop, finish, go_program};
 use xtask::tools::tool;
 
+use super::calls::{self, Least};
+
 /// A program that runs on the image.
 pub(crate) struct Guest {
     /// Its name in tests and in the table.
@@ -22,6 +24,8 @@ pub(crate) struct Guest {
     pub(crate) clocks: &'static [&'static str],
     /// What else it must say.
     pub(crate) says: &'static str,
+    /// Calls that its source makes, which must be counted where no page serves them.
+    pub(crate) calls: &'static [&'static [Least]],
     /// Calls that it makes by its own choice, and why.
     pub(crate) own_calls: &'static [(&'static str, &'static str)],
 }
@@ -80,6 +84,7 @@ const PLAIN: Guest = Guest {
     version: String::new,
     make: |_| Err("no recipe".to_owned()),
     clocks: &["realtime"],
+    calls: &[&[("clock_gettime(clock 0)", 1000)]],
     says: "",
     own_calls: &[],
 };
@@ -93,6 +98,11 @@ const OPENSSL: &str = "key=$(mktemp) && \
     | openssl x509 -noout -startdate) && rm \"$key\" && \
     echo \"seconds $(date -d \"${start#notBefore=}\" +%s)\"";
 
+/// A shell script that has stress-ng write down when it ran.
+const STRESS: &str = "report=$(mktemp) && \
+    stress-ng --vdso 1 --vdso-ops 20000 --verbose --temp-path /tmp --yaml \"$report\" && \
+    sed -n 's/^ *epoch-secs: /seconds /p' \"$report\" && rm \"$report\"";
+
 pub(crate) const GUESTS: &[Guest] = &[
     Guest {
         name: "C, glibc, dynamic",
@@ -101,6 +111,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: glibc,
         make: |shop| shop.compile("glibc", "c/clocks.c", "gcc -O2 -Wall -Wextra -o OUT SRC"),
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_GLIBC],
         ..PLAIN
     },
     Guest {
@@ -110,6 +121,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: glibc,
         make: |shop| shop.compile("glibc-static", "c/clocks.c", "gcc -O2 -static -o OUT SRC"),
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_GLIBC],
         ..PLAIN
     },
     Guest {
@@ -121,6 +133,7 @@ pub(crate) const GUESTS: &[Guest] = &[
             shop.compile("glibc-static-pie", "c/clocks.c", "gcc -O2 -static-pie -o OUT SRC")
         },
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_GLIBC],
         ..PLAIN
     },
     Guest {
@@ -129,6 +142,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         needs: &["gcc"],
         version: glibc,
         make: |shop| shop.compile("heap", "c/heap.c", "gcc -O2 -static-pie -o OUT SRC"),
+        calls: &[&[("clock_gettime(clock 0)", 1024)]],
         ..PLAIN
     },
     Guest {
@@ -139,6 +153,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         own_calls: MUSL,
         make: |shop| shop.compile("musl", "c/clocks.c", "musl-gcc -O2 -o OUT SRC"),
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_MUSL],
         ..PLAIN
     },
     Guest {
@@ -149,6 +164,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         own_calls: MUSL,
         make: |shop| shop.compile("musl-static", "c/clocks.c", "musl-gcc -O2 -static -o OUT SRC"),
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_MUSL],
         ..PLAIN
     },
     Guest {
@@ -159,6 +175,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         own_calls: MUSL,
         make: musl_static_pie,
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_MUSL],
         ..PLAIN
     },
     Guest {
@@ -168,6 +185,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("dietlibc-dev"),
         make: |shop| shop.compile("diet", "c/clocks.c", "diet gcc -O2 -o OUT SRC"),
         clocks: ALL,
+        calls: &[calls::OF_ALL, calls::OF_DIETLIBC],
         ..PLAIN
     },
     Guest {
@@ -176,6 +194,8 @@ pub(crate) const GUESTS: &[Guest] = &[
         needs: &["go"],
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-static", "go/clocks.go", false, "-buildmode=exe"),
+        clocks: &["realtime", "monotonic"],
+        calls: &[calls::OF_GO],
         ..PLAIN
     },
     Guest {
@@ -185,6 +205,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-cgo", "go/cgo.go", true, "-buildmode=exe"),
         clocks: &["realtime", "monotonic"],
+        calls: &[&[("clock_gettime(clock 0)", 1), ("clock_gettime(clock 1)", 1000)]],
         ..PLAIN
     },
     Guest {
@@ -193,6 +214,8 @@ pub(crate) const GUESTS: &[Guest] = &[
         needs: &["go"],
         version: || go_version("go"),
         make: |shop| shop.go("go", "go-pie", "go/clocks.go", false, "-buildmode=pie"),
+        clocks: &["realtime", "monotonic"],
+        calls: &[calls::OF_GO],
         ..PLAIN
     },
     Guest {
@@ -201,6 +224,8 @@ pub(crate) const GUESTS: &[Guest] = &[
         needs: &["current go"],
         version: || go_version("current go"),
         make: |shop| shop.go("current go", "go-current", "go/clocks.go", false, "-buildmode=exe"),
+        clocks: &["realtime", "monotonic"],
+        calls: &[calls::OF_GO],
         ..PLAIN
     },
     Guest {
@@ -208,6 +233,8 @@ pub(crate) const GUESTS: &[Guest] = &[
         short: compiled("Rust", "std"),
         version: rustc,
         make: |shop| shop.compile("rust", "rust/clocks.rs", "rustc -O -o OUT SRC"),
+        clocks: &["realtime", "monotonic"],
+        calls: &[calls::OF_STD],
         ..PLAIN
     },
     Guest {
@@ -218,6 +245,8 @@ pub(crate) const GUESTS: &[Guest] = &[
             let command = "rustc -O -C target-feature=+crt-static -o OUT SRC";
             shop.compile("rust-static", "rust/clocks.rs", command)
         },
+        clocks: &["realtime", "monotonic"],
+        calls: &[calls::OF_STD],
         ..PLAIN
     },
     Guest {
@@ -226,6 +255,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || "rustix 1".to_owned(),
         make: |shop| shop.package("rust/rustix", "rustix-clocks"),
         clocks: &["realtime", "monotonic", "monotonic_raw", "realtime_coarse", "boottime"],
+        calls: &[calls::OF_RUSTIX],
         ..PLAIN
     },
     Guest {
@@ -251,6 +281,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: glibc,
         make: |shop| shop.compile("dlvsym", "c/dlvsym.c", "gcc -O2 -o OUT SRC"),
         clocks: &["realtime", "monotonic"],
+        calls: &[&[("clock_gettime(clock 0)", 1000), ("clock_gettime(clock 1)", 1)]],
         ..PLAIN
     },
     Guest {
@@ -272,6 +303,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("python3"),
         make: |shop| interpreted("python3", &[shop.script("scripts/clocks.py")?.into()]),
         clocks: &["realtime", "monotonic", "monotonic_raw", "boottime", "tai", "realtime_coarse"],
+        calls: &[calls::OF_PYTHON],
         ..PLAIN
     },
     Guest {
@@ -281,6 +313,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("perl-base"),
         make: |shop| interpreted("perl", &[shop.script("scripts/clocks.pl")?.into()]),
         clocks: &["seconds", "micros", "monotonic", "boottime"],
+        calls: &[calls::OF_PERL],
         ..PLAIN
     },
     Guest {
@@ -290,6 +323,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("nodejs"),
         make: |shop| interpreted("node", &[shop.script("scripts/clocks.js")?.into()]),
         clocks: &["realtime", "monotonic"],
+        calls: &[&[("gettimeofday", 1000), ("clock_gettime(clock 1)", 1000)]],
         ..PLAIN
     },
     Guest {
@@ -299,6 +333,7 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("openjdk-17-jre-headless"),
         make: java,
         clocks: &["realtime", "monotonic"],
+        calls: &[&[("clock_gettime(clock 0)", 2), ("clock_gettime(clock 1)", 1001)]],
         ..PLAIN
     },
     Guest {
@@ -311,6 +346,7 @@ pub(crate) const GUESTS: &[Guest] = &[
             interpreted("sqlite3", &[":memory:".into(), read.into()])
         },
         clocks: &["realtime", "seconds"],
+        calls: &[&[("gettimeofday", 2)]],
         ..PLAIN
     },
     Guest {
@@ -320,6 +356,10 @@ pub(crate) const GUESTS: &[Guest] = &[
         version: || package("openssl"),
         make: |_| Ok(["sh", "-c", OPENSSL].map(OsString::from).to_vec()),
         clocks: &["seconds"],
+        calls: &[
+            // A `time` of each command of openssl, and what `date` reads.
+            &[("time", 2), ("clock_gettime(clock 0)", 1)],
+        ],
         ..PLAIN
     },
     Guest {
@@ -331,6 +371,7 @@ pub(crate) const GUESTS: &[Guest] = &[
                           exec date '+realtime %s.%N'";
             Ok(["sh", "-c", script].map(OsString::from).to_vec())
         },
+        calls: &[&[("clock_gettime(clock 0)", 3)]],
         ..PLAIN
     },
     Guest {
@@ -338,12 +379,10 @@ pub(crate) const GUESTS: &[Guest] = &[
         short: other("`stress-ng --vdso`"),
         needs: &["stress-ng"],
         version: || package("stress-ng"),
-        make: |_| {
-            let words = ["--vdso", "1", "--vdso-ops", "100000", "--verbose", "--temp-path", "/tmp"];
-            interpreted("stress-ng", &words.map(OsString::from))
-        },
-        clocks: &[],
+        make: |_| Ok(["sh", "-c", STRESS].map(OsString::from).to_vec()),
+        clocks: &["seconds"],
         says: "exercising vDSO functions: clock_gettime getcpu gettimeofday time",
+        calls: &[calls::OF_STRESS],
         ..PLAIN
     },
 ];

@@ -23,6 +23,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     version: String,
     right: String,
+    makes: String,
     pub(crate) calls: String,
 }
 
@@ -31,12 +32,18 @@ const HEAD: &str = "\
 # Programs seen on the image
 
 Made by `cargo xtask bless -p tests --test programs` from what the tests found. Each program ran as root and as an
-ordinary user: with the host's time, on a page in mode NONE (where its calls must reach the kernel, so that counting
-is proven), and ten years ahead. \"Right\" are the clocks whose times lay between two system calls around the run; all nine are
-the seven of `clock_gettime`, `gettimeofday` (micros) and `time` (seconds).
+ordinary user: with the host's time, on a page that serves nothing, and ten years ahead.
 
-| program | version | right | clock, time and getcpu calls that reached the kernel |
-|---|---|---|---|
+- \"Right\" are the clocks whose times lay between two system calls around the run; all nine are the seven of
+  `clock_gettime`, `gettimeofday` (micros) and `time` (seconds). What a program reads and does not show is not judged:
+  stress-ng discards what its loop reads, and shows the second that it writes into its report.
+- \"Makes\" are the calls that were counted on the page that serves nothing, where each enters the kernel, with the
+  clocks that they were made for. Each kind that a program's source makes must be among them, as often as it makes it:
+  so counting is proven for each.
+- \"Reached the kernel\" are those that were counted with the host's time and ten years ahead.
+
+| program | version | right | makes | reached the kernel |
+|---|---|---|---|---|
 ";
 
 impl Table {
@@ -98,28 +105,26 @@ pub(crate) fn is_whole() -> Result<(), String> {
 
 fn row(guest: &Guest, version: &str, all: &[Found]) -> Row {
     let clocks = distinct(all.iter().flat_map(|found| &found.clocks));
-    let right = match clocks.len() {
-        0 => guest.says.to_owned(),
-        all if all == super::times::KEYS.len() => "all nine".to_owned(),
-        _ => clocks.join(", "),
-    };
+    let is_all = clocks.len() == super::times::KEYS.len();
+    let right = if is_all { "all nine".to_owned() } else { clocks.join(", ") };
+    let makes = distinct(all.iter().flat_map(|found| &found.calls)).join(", ");
     let own = distinct(all.iter().flat_map(|found| &found.own_calls));
     let calls = if own.is_empty() { "0".to_owned() } else { own.join("; ") };
-    Row { name: guest.name.to_owned(), version: version.to_owned(), right, calls }
+    Row { name: guest.name.to_owned(), version: version.to_owned(), right, makes, calls }
 }
 
 impl Row {
     fn text(&self) -> String {
-        let Self { name, version, right, calls } = self;
-        format!("| {name} | {version} | {right} | {calls} |\n")
+        let Self { name, version, right, makes, calls } = self;
+        format!("| {name} | {version} | {right} | {makes} | {calls} |\n")
     }
 
     fn from_text(line: &str) -> Option<Self> {
         let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
         let mut cells = cells.split(" | ").map(str::to_owned);
         let (name, version) = (cells.next()?, cells.next()?);
-        let (right, calls) = (cells.next()?, cells.next()?);
-        (name != "program").then_some(Self { name, version, right, calls })
+        let (right, makes, calls) = (cells.next()?, cells.next()?, cells.next()?);
+        (name != "program").then_some(Self { name, version, right, makes, calls })
     }
 }
 
