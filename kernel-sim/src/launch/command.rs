@@ -97,7 +97,8 @@ pub enum LaunchError {
     #[error(
         "programs cannot be traced here ({0}); allow ptrace: a container needs --cap-add \
          SYS_PTRACE or a seccomp profile that permits ptrace, Yama wants \
-         kernel.yama.ptrace_scope below 2, and a debugger or strace around this command has to go"
+         kernel.yama.ptrace_scope below 2, a debugger or strace around this command has to go, and a \
+         run around it needs --detach"
     )]
     NoTracing(Errno),
     /// The program cannot be executed.

@@ -62,6 +62,11 @@ impl Family {
     }
 }
 
+/// Whether a process is the tracer of some command.
+pub(crate) fn is_tracer(pid: pid_t) -> bool {
+    Stat::of(pid).is_ok_and(|stat| stat.name.as_bytes() == TRACER.to_bytes())
+}
+
 /// Numbers of fields in `proc_pid_stat(5)`.
 const STATE: usize = 3;
 const PARENT: usize = 4;

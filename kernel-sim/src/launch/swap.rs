@@ -32,7 +32,7 @@ pub(crate) struct Replacement {
 #[non_exhaustive]
 pub(crate) enum SwapError {
     /// Only x86_64 has an image here.
-    #[error("it is a 32-bit program, for which there is no image yet")]
+    #[error("it is a 32-bit program, and run puts 64-bit ones alone on an image")]
     ThirtyTwoBit,
     /// Its clocks are not those of the page.
     #[error("it is in a time namespace of its own, whose offsets the page does not have")]

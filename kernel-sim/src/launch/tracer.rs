@@ -12,6 +12,7 @@ use libc::pid_t;
 use linker::Image;
 
 use crate::launch::calls::{SystemCalls, counted};
+use crate::launch::family::is_tracer;
 use crate::launch::filter;
 use crate::launch::inject::InjectError;
 use crate::launch::letters::{Letter, Post};
@@ -241,6 +242,14 @@ impl Tracer {
             Some(Wish::ToTrace) => "to trace another process".to_owned(),
             None => return,
         };
+        if is_tracer(stopped.0) {
+            self.say(Letter::Warning(
+                "a run inside this run cannot trace its program (EPERM), because a program has one \
+                 tracer, which is that of the outer run; start the outer one with --detach"
+                    .into(),
+            ));
+            return;
+        }
         let Program { name, .. } = program_of(stopped.0);
         self.say(Letter::Warning(format!(
             "{name} asks {asks} and gets EPERM, because a program has one tracer, which is this \

@@ -11,7 +11,7 @@ mod runs;
 mod unusual;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use kernel_sim::launch::Command;
 use libtest_mimic::{Arguments, Completion, Trial};
 use tests::skip::{missing, skip};
 use tests::users::{self, User, needs_namespaces, needs_root};
-use tests::workshop::Workshop;
+use tests::workshop::{Workshop, finish};
 
 /// Where the guests are, and where any user may write.
 struct Guests {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     if let Some(("--alone", words)) = words.split_first().map(|(first, rest)| (&**first, rest)) {
         return match words {
             [word] if word == unusual::IN_VAIN => unusual::in_vain(),
+            [word] if word == unusual::NESTED => unusual::nested(),
             words => leftovers::alone(words),
         };
     }
@@ -142,6 +143,7 @@ trials! {
         Each a_32_bit_program_runs_and_is_named,
         Each a_program_that_asks_to_be_traced_is_told_of_detach,
         Each a_program_that_traces_its_children_is_told_of_detach_once,
+        Each a_run_inside_a_run_is_told_of_detach,
         Each a_debugger_is_told_of_detach needs "strace",
         Root a_set_user_id_program_has_the_clock,
         Ordinary a_set_user_id_program_is_named,
@@ -206,10 +208,11 @@ fn shell(script: &str) -> Command {
     Command::new("sh").args(["-c", script])
 }
 
+/// A program's copy. Another process makes it: what a test beside this one forks would inherit a
+/// descriptor of it that can write, and while it lives nobody can exec the copy.
 fn copy(from: &OsString, name: &str, mode: u32) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
     let to = GUESTS.workshop.path(name);
-    std::fs::copy(Path::new(from), &to).unwrap();
-    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(mode)).unwrap();
+    let mut install = std::process::Command::new("install");
+    finish(install.arg(format!("--mode={mode:o}")).arg(from).arg(&to)).unwrap();
     to
 }

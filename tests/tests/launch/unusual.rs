@@ -150,6 +150,7 @@ pub(crate) fn a_32_bit_program_runs_and_is_named(user: Option<u32>) {
     assert_eq!(output.outcome.status, Status::Exited(7), "{output:?}");
     let said = warning(&output);
     assert!(said.contains("32-bit") && said.contains("launch_32bit"), "{said}");
+    assert!(said.contains("run puts 64-bit ones alone on an image"), "{said}");
     assert!(said.contains(" asks to be traced"), "{said}");
 }
 
@@ -192,6 +193,36 @@ pub(crate) fn a_debugger_is_told_of_detach(user: Option<u32>) {
     let output = Command::new("strace").args(["-qq", "-e", "trace=none", "date", "+%s"]);
     let output = output.detach(true).output(user).unwrap();
     assert_eq!(output.outcome.status, Status::Exited(0), "{output:?}");
+}
+
+/// What this program is told to do inside a run.
+pub(crate) const NESTED: &str = "--nested";
+
+pub(crate) fn a_run_inside_a_run_is_told_of_detach(user: Option<u32>) {
+    let this = std::env::current_exe().unwrap().into();
+    let program = copy(&this, &format!("nested-{user:?}"), 0o755);
+    let command = Command::new(&program).args(["--alone", NESTED]);
+    let output = command.output(user).unwrap();
+    assert_eq!(out(&output), "refused\n", "{output:?}");
+    let said = warning(&output);
+    assert!(said.starts_with("a run inside this run cannot trace its program"), "{said}");
+    assert!(said.ends_with("start the outer one with --detach"), "{said}");
+    let output = command.detach(true).output(user).unwrap();
+    assert_eq!(out(&output), "ran\n", "{output:?}");
+    assert_eq!(output.remarks, []);
+}
+
+/// Runs a program, and says how that went.
+pub(crate) fn nested() -> ExitCode {
+    match Command::new("true").output(None) {
+        Err(error @ LaunchError::NoTracing(_)) => {
+            assert!(error.to_string().ends_with("a run around it needs --detach"), "{error}");
+            println!("refused");
+        }
+        Ok(output) if output.outcome.status.success() => println!("ran"),
+        other => panic!("{other:?}"),
+    }
+    ExitCode::SUCCESS
 }
 
 fn set_user_id(name: &str) -> Command {
