@@ -86,6 +86,7 @@ fn verbose_says_what_keeps_the_hosts_time() {
         "raw reads of the counter",
         "32-bit programs",
         "programs in a time namespace of their own",
+        "children that were made with CLONE_UNTRACED",
     ] {
         assert!(err(&output).contains(kept), "{kept}: {output:?}");
     }

@@ -45,7 +45,10 @@ const FOLLOW: c_int = libc::PTRACE_O_TRACEEXEC
 
 /// Begins to trace `pid` and whatever it starts.
 ///
-/// Without `PTRACE_O_EXITKILL`: programs outlive their tracer.
+/// Without `PTRACE_O_EXITKILL`: programs outlive their tracer. A child made with `CLONE_UNTRACED` is the
+/// one that is not followed: the kernel has no event for it. A seccomp filter would see the flag of
+/// `clone`, and not that of `clone3`, which is in memory; and in the child itself, which has the filter
+/// and no tracer, the next such call would fail.
 pub(crate) fn seize(pid: pid_t) -> nix::Result<()> {
     request(libc::PTRACE_SEIZE, pid, 0, data(FOLLOW))
 }

@@ -7,6 +7,7 @@
  *                                       ones, and shows
  * launch_unusual place                  by how many nanoseconds REALTIME is ahead of the kernel's, from which file, and
  *                                       shows
+ * launch_unusual untraced PROGRAM...    a child that hides from tracers
  * launch_unusual stops N PROGRAM...     N programs, each stopped and continued while it starts; prints how
  *                                       many ended, and how many ran while they were stopped
  * launch_unusual apart                  how many seconds MONOTONIC is from the kernel's
@@ -156,6 +157,17 @@ static int place(void)
     }
     printf("%lld %s ", moved, file_of_page());
     return show();
+}
+
+static int untraced(char **program)
+{
+    int status;
+    pid_t child = syscall(SYS_clone, CLONE_UNTRACED | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        execvp(program[0], program);
+        _exit(94);
+    }
+    return waitpid(child, &status, 0) != child || status;
 }
 
 static int apart(void)
@@ -413,6 +425,8 @@ int main(int argc, char **argv)
         return forks(atoi(argv[2]));
     if (!strcmp(what, "place"))
         return place();
+    if (!strcmp(what, "untraced"))
+        return untraced(rest);
     if (!strcmp(what, "apart"))
         return apart();
     if (!strcmp(what, "stops"))

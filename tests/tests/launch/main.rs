@@ -151,6 +151,7 @@ trials! {
         Prepared an_unreadable_program_is_named,
         Each valgrind_runs_with_the_hosts_time needs "valgrind",
         Each two_hundred_programs_at_once_see_one_clock,
+        Each a_child_that_hides_from_tracers_has_the_hosts_time_after_an_exec,
     }
 }
 

@@ -346,3 +346,14 @@ pub(crate) fn two_hundred_programs_at_once_see_one_clock(user: Option<u32>) {
     let apart = moved.iter().max().unwrap() - moved.iter().min().unwrap();
     assert!(apart < 2_000_000, "they are up to {apart} ns apart: {text}");
 }
+
+pub(crate) fn a_child_that_hides_from_tracers_has_the_hosts_time_after_an_exec(user: Option<u32>) {
+    // `CLONE_UNTRACED`: the kernel tells no tracer of it.
+    let before = tests::kernel::clock_gettime(libc::CLOCK_REALTIME).0;
+    let output = moved(&["untraced", "SELF", "show"]).output(user).unwrap();
+    let text = out(&output);
+    let seconds: i64 = text.strip_suffix(" host\n").unwrap().parse().unwrap();
+    let after = tests::kernel::clock_gettime(libc::CLOCK_REALTIME).0;
+    assert!((before..=after).contains(&seconds), "{output:?}");
+    assert_eq!(output.remarks, []);
+}

@@ -12,7 +12,8 @@ use kernel_sim::launch::{Clock, Command, Outcome, Remark, Status, SystemCalls};
 /// What `--verbose` says once of what a page cannot change.
 const STAYS_THE_HOSTS: &str = "\
 the host's time stays in: direct system calls, the vsyscall page, waits with an absolute REALTIME deadline, times of \
-files, raw reads of the counter, 32-bit programs, and, from an exec on, programs in a time namespace of their own";
+files, raw reads of the counter, 32-bit programs, and, from an exec on, programs in a time namespace of their own and \
+children that were made with CLONE_UNTRACED";
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
