@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// has the host's time
     #[arg(long)]
     detach: bool,
-    /// Leave precise clocks to the kernel (mode NONE): shows that --count counts
+    /// Leave precise clocks to the kernel (mode NONE): shows that --count counts them
     #[arg(long, conflicts_with_all = ["at", "offset"])]
     without_counter: bool,
     /// Say what happens, and what keeps the host's time
