@@ -56,10 +56,10 @@ pub(crate) fn main() -> ExitCode {
                 let command = built.get_or_init(|| (guest.make)(&workshop));
                 let command = command.as_ref().map_err(Failed::from)?;
                 let found = run::all(guest, command, user.id())?;
-                if !blesses {
-                    table::compare(guest, &found)?;
-                }
                 let version = (guest.version)();
+                if !blesses {
+                    table::compare(guest, &version, &found)?;
+                }
                 table.lock().expect("no test panics with it").add(guest, version, found);
                 Ok(Completion::Completed)
             }));

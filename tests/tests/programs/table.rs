@@ -77,13 +77,17 @@ impl Table {
 }
 
 /// Compares what one user's runs have found with the guest's row.
-pub(crate) fn compare(guest: &Guest, found: &Found) -> Result<(), String> {
+pub(crate) fn compare(guest: &Guest, version: &str, found: &Found) -> Result<(), String> {
     let rows = rows()?;
     let Some(theirs) = rows.iter().find(|row| row.name == guest.name) else {
         return Err(format!("{} has no row for it; bless it", path().display()));
     };
-    // A version that is another on this machine is no other finding.
-    let ours = row(guest, &theirs.version, std::slice::from_ref(found));
+    // A version that is another on this machine is no other finding, nor are calls that it makes
+    // beside those that each version does.
+    let mut ours = row(guest, &theirs.version, std::slice::from_ref(found));
+    if version != theirs.version {
+        ours.makes.clone_from(&theirs.makes);
+    }
     if ours == *theirs {
         return Ok(());
     }
