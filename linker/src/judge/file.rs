@@ -10,6 +10,8 @@ use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _};
 use object::{Endianness, elf, pod};
 
 use super::arch::Arch;
+use super::names::name;
+use super::notes::{Note, OwnNote, notes};
 use super::tables::{Dynamic, Tables};
 use super::unreadable::Unreadable;
 
@@ -96,30 +98,11 @@ impl Section<'_> {
     pub fn is_loaded(&self) -> bool {
         self.flags & u64::from(elf::SHF_ALLOC) != 0
     }
-}
 
-/// A note.
-#[derive(Clone, Copy, Debug)]
-pub struct Note<'a> {
-    /// Whose it is, without the closing zero.
-    pub owner: &'a [u8],
-    /// What it says, in the owner's numbering.
-    pub kind: u32,
-    /// Its contents.
-    pub contents: &'a [u8],
-}
-
-/// What the note of this project says: how an image wants to be mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnNote {
-    /// 0: it enters the kernel for what the page cannot serve; 1: it returns `-ENOSYS`.
-    pub policy: u32,
-    /// Version of the page layout that it reads.
-    pub page_abi: u32,
-    /// Page slots right below the image.
-    pub slots: u32,
-    /// Bytes from one slot to the next.
-    pub slot_bytes: u32,
+    /// Whether the file holds it.
+    fn has_bytes(&self) -> bool {
+        !matches!(self.kind, elf::SHT_NOBITS | elf::SHT_NULL)
+    }
 }
 
 impl<'a> ImageFile<'a> {
@@ -310,14 +293,10 @@ fn sections<'a, E: FileHeader<Endian = Endianness>>(
         _ => &[],
     };
     let sections = headers.iter().enumerate().map(|(index, header)| {
-        let offset = u64::from(header.sh_name(endian));
-        let name = match text(names, offset) {
-            Some(name) => name,
+        let name = match names {
             // Without a table of names there is nothing that could lie.
-            None if names.is_empty() => "",
-            None => {
-                return Err(Unreadable::Name { what: "section", index, offset });
-            }
+            [] => "",
+            names => name(names, "section", index, u64::from(header.sh_name(endian)))?,
         };
         let section = Section {
             name,
@@ -329,58 +308,20 @@ fn sections<'a, E: FileHeader<Endian = Endianness>>(
             link: header.sh_link(endian),
             entry_bytes: header.sh_entsize(endian).into(),
         };
-        if !matches!(section.kind, elf::SHT_NOBITS | elf::SHT_NULL) {
+        if section.has_bytes() {
             slice(bytes, "a section", section.offset, section.size)?;
         }
         Ok(section)
     });
-    sections.collect()
-}
-
-fn notes<'a>(
-    segments: &[Segment],
-    endian: Endianness,
-    bytes: &'a [u8],
-) -> Result<Vec<Note<'a>>, Unreadable> {
-    let mut notes = Vec::new();
-    for segment in segments.iter().filter(|s| s.kind == elf::PT_NOTE) {
-        let mut rest = slice(bytes, "the notes", segment.offset, segment.file_bytes)?;
-        let mut at = segment.offset;
-        while !rest.is_empty() {
-            let outside = |bytes: u64| Unreadable::Outside {
-                what: "a note",
-                offset: at,
-                bytes,
-                limit: usize::try_from(segment.offset + segment.file_bytes).unwrap_or(usize::MAX),
-            };
-            let (header, after) =
-                pod::from_bytes::<elf::NoteHeader32<Endianness>>(rest).map_err(|()| outside(12))?;
-            let owner_bytes = u64::from(header.n_namesz.get(endian));
-            let contents_bytes = u64::from(header.n_descsz.get(endian));
-            let contents_at = owner_bytes.next_multiple_of(4);
-            let length = contents_at + contents_bytes;
-            let owner = slice(after, "a note", 0, owner_bytes).map_err(|_| outside(length))?;
-            let contents =
-                slice(after, "a note", contents_at, contents_bytes).map_err(|_| outside(length))?;
-            if notes.len() == TABLE_LIMIT {
-                return Err(Unreadable::Count {
-                    what: "notes",
-                    found: TABLE_LIMIT as u64 + 1,
-                    limit: TABLE_LIMIT,
-                });
-            }
-            notes.push(Note {
-                owner: owner.strip_suffix(&[0]).unwrap_or(owner),
-                kind: header.n_type.get(endian),
-                contents,
-            });
-            let next = length.next_multiple_of(4);
-            rest =
-                usize::try_from(next).ok().and_then(|next| after.get(next..)).unwrap_or_default();
-            at += 12 + next;
-        }
+    let sections = sections.collect::<Result<Vec<_>, _>>()?;
+    // Rules read sections one after the other, so thousands of the same bytes would be thousands of
+    // files to read.
+    let in_file = sections.iter().filter(|section| section.has_bytes());
+    let together = in_file.map(|section| section.size).sum();
+    if together > bytes.len() as u64 {
+        return Err(Unreadable::Overlap { bytes: together, limit: bytes.len() });
     }
-    Ok(notes)
+    Ok(sections)
 }
 
 /// `bytes[offset..][..length]`, or the error that names it.
@@ -421,11 +362,4 @@ pub(crate) fn table<'a, T: pod::Pod>(
         found: entry_bytes,
         wanted,
     })
-}
-
-/// The text at `offset` of a string table.
-pub(crate) fn text(strings: &[u8], offset: u64) -> Option<&str> {
-    let tail = strings.get(usize::try_from(offset).ok()?..)?;
-    let end = tail.iter().position(|&byte| byte == 0)?;
-    std::str::from_utf8(tail.get(..end)?).ok()
 }

@@ -15,12 +15,16 @@
 
 mod arch;
 mod file;
+mod names;
+mod notes;
 mod rules;
 mod tables;
 mod unreadable;
 
 pub use arch::Arch;
-pub use file::{ImageFile, LIMIT, Note, OwnNote, Section, Segment};
+pub use file::{ImageFile, LIMIT, Section, Segment};
+pub use names::NAME_LIMIT;
+pub use notes::{Note, OwnNote};
 pub use rules::{Broken, Level, RULES, Rule, Scope};
 pub use tables::{Definition, Symbol};
 pub use unreadable::Unreadable;

@@ -5,7 +5,8 @@ use std::mem::size_of;
 use object::read::elf::{Dyn as _, FileHeader, Sym as _};
 use object::{Endianness, U16, U32, elf, pod};
 
-use super::file::{Section, Segment, TABLE_LIMIT, slice, table, text};
+use super::file::{Section, Segment, TABLE_LIMIT, slice, table};
+use super::names;
 use super::unreadable::Unreadable;
 
 /// The entries of `PT_DYNAMIC`.
@@ -169,11 +170,7 @@ impl<'a> Tables<'a> {
             (None, _) => None,
         };
         let name = |what, index, offset: u64| {
-            text(strings.unwrap_or_default(), offset).ok_or(Unreadable::Name {
-                what,
-                index,
-                offset,
-            })
+            names::name(strings.unwrap_or_default(), what, index, offset)
         };
         let soname = match dynamic.get(elf::DT_SONAME) {
             Some(offset) => Some(name("DT_SONAME", 0, offset)?),

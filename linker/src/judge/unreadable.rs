@@ -82,6 +82,14 @@ pub enum Unreadable {
         /// Where the file ends.
         limit: usize,
     },
+    /// Sections that hold each other's bytes.
+    #[error("sections of {bytes:#x} bytes together in a file of {limit:#x}: they overlap")]
+    Overlap {
+        /// What their sizes add up to.
+        bytes: u64,
+        /// Bytes in the file.
+        limit: usize,
+    },
     /// An address that no load segment holds.
     #[error("{what} at address {address:#x}, which no load segment holds")]
     Unmapped {
@@ -90,8 +98,8 @@ pub enum Unreadable {
         /// The address.
         address: u64,
     },
-    /// A name that does not end inside its string table, or is not text.
-    #[error("name of {what} number {index} at offset {offset:#x} of its string table is no text")]
+    /// A name that does not end inside its string table.
+    #[error("name of {what} number {index} at offset {offset:#x} does not end in its string table")]
     Name {
         /// What is named.
         what: &'static str,
@@ -99,5 +107,35 @@ pub enum Unreadable {
         index: usize,
         /// The offset that it gives for its name.
         offset: u64,
+    },
+    /// A name longer than any that a vDSO has.
+    #[error(
+        "name of {what} number {index} at offset {offset:#x} of its string table has more than \
+         {limit} bytes, which are not read"
+    )]
+    LongName {
+        /// What is named.
+        what: &'static str,
+        /// Its number in its table.
+        index: usize,
+        /// The offset that it gives for its name.
+        offset: u64,
+        /// The longest name that is read.
+        limit: usize,
+    },
+    /// A name that holds something else than names are made of.
+    #[error(
+        "name of {what} number {index} at offset {offset:#x} of its string table holds byte \
+         {byte:#04x}; names are of letters, digits and any of _.$@+-"
+    )]
+    NameByte {
+        /// What is named.
+        what: &'static str,
+        /// Its number in its table.
+        index: usize,
+        /// The offset that it gives for its name.
+        offset: u64,
+        /// What no name holds.
+        byte: u8,
     },
 }

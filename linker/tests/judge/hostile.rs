@@ -1,19 +1,26 @@
 //! Any bytes: an answer or an error that names what is wrong, never a panic, never without end.
 
-use linker::judge::{ImageFile, Unreadable, judge};
+use linker::judge::{ImageFile, LIMIT, NAME_LIMIT, Unreadable, judge};
 use object::elf;
 use proptest::prelude::*;
 
+use super::grown::{Tables, grown};
 use super::patch::{Patch, field::*};
 
 /// Reads and judges; what comes out does not matter.
 fn look_at(bytes: &[u8]) {
     if let Ok(file) = ImageFile::read(bytes) {
+        let names = file.tables.symbols.iter().map(|symbol| symbol.name);
+        let mut names = names.chain(file.sections.iter().map(|section| section.name));
+        assert!(names.all(|name| name.len() <= NAME_LIMIT));
         let verdict = judge(&file);
         let (holds, applicable) = verdict.score();
         assert!(holds <= applicable);
         for (_, broken) in verdict.broken() {
-            assert!(!broken.to_string().is_empty());
+            let text = broken.to_string();
+            // Something, in a line of a bearable length, that a terminal shows as it is.
+            assert!(!text.is_empty() && text.len() < 1024, "{} bytes", text.len());
+            assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?}");
         }
     }
 }
@@ -81,6 +88,11 @@ fn each_way_to_be_unreadable_is_named() {
     assert!(matches!(unmapped, Unreadable::Unmapped { address: 0x10_0000, .. }), "{unmapped}");
     let name = read(|p| p.u32(p.symbol("time") + ST_NAME, 0x7fff_ffff));
     assert!(matches!(name, Unreadable::Name { what: "symbol", .. }), "{name}");
+    let foreign = read(|p| {
+        let at = p.contents(".dynstr").start + 1;
+        p.put(at, [0x1b]);
+    });
+    assert!(matches!(foreign, Unreadable::NameByte { byte: 0x1b, .. }), "{foreign}");
     let endless = read(|p| {
         let strings = p.dynamic(elf::DT_STRSZ);
         p.u64(strings + D_VALUE, 3);
@@ -129,6 +141,27 @@ proptest! {
         }
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
+        }
+        look_at(&bytes);
+    }
+}
+
+proptest! {
+    // Each is up to two megabytes.
+    #![proptest_config(ProptestConfig { cases: config().cases / 50, ..config() })]
+
+    #[test]
+    fn grown_images_are_looked_at(
+        symbols in 0_usize..5000,
+        step in prop_oneof![0_usize..4, 0_usize..600],
+        tail in prop_oneof![Just(0_usize), 1_usize..400, 0_usize..LIMIT],
+        sections in prop_oneof![Just(0_usize), 0_usize..5000],
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let mut bytes = grown(&Tables { symbols, step, tail, sections });
+        for (index, value) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = value;
         }
         look_at(&bytes);
     }

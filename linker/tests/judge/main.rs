@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod documented;
+mod grown;
 mod hostile;
 mod i386;
 mod nothing;

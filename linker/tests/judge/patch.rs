@@ -22,6 +22,7 @@ pub(crate) mod field {
     pub(crate) const P_MEMSZ: usize = 40;
     pub(crate) const SH_NAME: usize = 0;
     pub(crate) const SH_TYPE: usize = 4;
+    pub(crate) const SH_FLAGS: usize = 8;
     pub(crate) const SH_ADDR: usize = 16;
     pub(crate) const SH_OFFSET: usize = 24;
     pub(crate) const SH_SIZE: usize = 32;
@@ -83,12 +84,20 @@ impl Patch {
         u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap())
     }
 
-    fn get_u16(&self, at: usize) -> usize {
+    pub(crate) fn get_u16(&self, at: usize) -> usize {
         u16::from_le_bytes(self.bytes[at..at + 2].try_into().unwrap()).into()
     }
 
-    fn place(&self, at: usize) -> usize {
+    pub(crate) fn place(&self, at: usize) -> usize {
         usize::try_from(self.get(at)).unwrap()
+    }
+
+    /// Puts a table behind everything else; where it is.
+    pub(crate) fn append(&mut self, table: &[u8]) -> usize {
+        let at = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(at, 0);
+        self.bytes.extend(table);
+        at
     }
 
     /// Where the first program header of a kind is.

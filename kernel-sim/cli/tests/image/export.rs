@@ -78,3 +78,34 @@ fn the_kernel_stand_in_holds_the_image_of_today() {
         assert!(exported == held, "examples/embed holds another image: `cargo xtask bless -p cli`");
     }
 }
+
+#[test]
+fn a_name_that_would_be_code_or_an_escape_code_is_no_name() {
+    let directory = directory("names");
+    let file = built(&directory, "syscall");
+    let whole = fs::read(&file).unwrap();
+    let at = whole.windows(8).position(|window| window == b"\0getcpu\0").unwrap() + 1;
+    let out = directory.join("out").to_str().unwrap().to_owned();
+    for name in [b"\";\naau", b"\x1b[7maa", b"get\ncp", b"g\xc3\xa9tcp", b"get cp"] {
+        let mut bytes = whole.clone();
+        bytes[at..at + name.len()].copy_from_slice(name);
+        fs::write(&file, bytes).unwrap();
+        for arguments in [
+            &["check", &file][..],
+            &["show", &file],
+            &["export", &file, "--format", "c", "--out", &out],
+            &["export", &file, "--format", "rust", "--out", &out],
+        ] {
+            let output = run(arguments);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+            assert!(output.stdout.is_empty());
+            let error = stderr(&output);
+            assert!(error.contains("names are of letters, digits"), "{error}");
+            assert!(
+                error.trim_end().bytes().all(|byte| (b' '..=b'~').contains(&byte)),
+                "{error:?}"
+            );
+        }
+    }
+    assert!(!Path::new(&out).exists());
+}

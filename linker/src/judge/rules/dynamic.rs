@@ -3,6 +3,7 @@
 use object::elf;
 
 use super::{Broken, ImageFile, Level, Rule, Scope, broken};
+use crate::judge::names::NAME_LIMIT;
 use crate::judge::tables::Dynamic;
 
 pub(crate) const DYNAMIC_ENTRIES: Rule = Rule {
@@ -183,7 +184,9 @@ fn absolute_path(bytes: &[u8]) -> Option<(usize, String)> {
         let mut parts = text.split(|&byte| byte == b'/').skip(1);
         if parts.by_ref().take_while(|part| part.len() >= 2).take(2).count() == 2 {
             let offset = bytes.len() - candidate.len();
-            return Some((offset, String::from_utf8_lossy(text).into_owned()));
+            // As much of it as fits a line.
+            let start = text.get(..NAME_LIMIT).unwrap_or(text);
+            return Some((offset, String::from_utf8_lossy(start).into_owned()));
         }
         rest = candidate.get(run..)?;
     }

@@ -88,8 +88,12 @@ pub(crate) const DYNSYM_SECTION: Rule = Rule {
             broken!("it is called {:?}", section.name);
         }
         let symtab = file.dynamic.as_ref().and_then(|dynamic| dynamic.get(elf::DT_SYMTAB));
-        if symtab != Some(section.address) {
-            broken!(".dynsym is at {:#x}, DT_SYMTAB is {symtab:#x?}", section.address);
+        match symtab {
+            Some(address) if address == section.address => {}
+            Some(address) => {
+                broken!(".dynsym is at {:#x}, DT_SYMTAB at {address:#x}", section.address)
+            }
+            None => broken!("there is no DT_SYMTAB that it could be"),
         }
         let bytes = if file.is_64 { 24 } else { 16 };
         let count = file.tables.symbols.len() as u64;

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let exported = Exported::of(&file)?;
     let text = match arguments.format {
         Format::Raw => bytes.clone(),
-        Format::C => exported.to_c().into_bytes(),
+        Format::C => exported.to_c()?.into_bytes(),
         Format::Rust => exported.to_rust().into_bytes(),
     };
     output::write(&arguments.out, &text)?;
@@ -175,7 +175,7 @@ impl<'a> Exported<'a> {
         text
     }
 
-    fn to_c(&self) -> String {
+    fn to_c(&self) -> anyhow::Result<String> {
         let OwnNote { policy, page_abi, slots, slot_bytes } = self.note;
         let mut text = format!(
             "/* {} */\n/* Written by `kernel-sim image export`; not to be edited. */\n\
@@ -197,6 +197,11 @@ impl<'a> Exported<'a> {
         }
         text.push_str("\n/* Functions and trampolines, from the start of the image. */\n");
         for (name, offset) in &self.symbols {
+            // What an image may be read with is more than C has in identifiers: `a.b` would define
+            // `a`.
+            if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                bail!("the image exports {name}, which cannot stand in the name of a C macro");
+            }
             let _ = writeln!(text, "#define UVDSO_OFFSET_{name} {offset:#x}");
         }
         let _ = write!(
@@ -206,6 +211,24 @@ impl<'a> Exported<'a> {
              \t__attribute__((aligned({slot_bytes}))) = {{\n{}}};\n\n#endif\n",
             self.rows()
         );
-        text
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_c_identifier_is_an_error_in_c_alone() {
+        let file = ImageFile::read(linker::SYSCALL.bytes).unwrap();
+        let mut exported = Exported::of(&file).unwrap();
+        assert!(exported.to_c().is_ok());
+        for name in ["a.b", "a-b", "a$b", "a@b"] {
+            exported.symbols = vec![("__vdso_time", 64), (name, 128)];
+            assert!(exported.to_c().unwrap_err().to_string().contains(name));
+            assert!(exported.to_rust().contains(&format!("(\"{name}\", 0x80)")));
+        }
     }
 }
