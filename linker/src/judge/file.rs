@@ -99,6 +99,12 @@ impl Section<'_> {
         self.flags & u64::from(elf::SHF_ALLOC) != 0
     }
 
+    /// Whether it says of itself that it is code.
+    #[must_use]
+    pub fn is_code(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
+    }
+
     /// Whether the file holds it.
     fn has_bytes(&self) -> bool {
         !matches!(self.kind, elf::SHT_NOBITS | elf::SHT_NULL)

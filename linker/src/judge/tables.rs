@@ -102,6 +102,8 @@ pub struct Definition<'a> {
     pub name: &'a str,
     /// Bytes from the definition to its first name.
     pub name_distance: u32,
+    /// Bytes to the next definition; 0 in the last.
+    pub next_distance: u32,
 }
 
 /// A `DT_HASH` table.
@@ -342,6 +344,7 @@ impl<'a> Words<'a> {
         for index in 0..usize::try_from(number).unwrap_or(0) {
             let record = self.record::<elf::Verdef<Endianness>>("a version definition", offset)?;
             let name_distance = record.vd_aux.get(self.endian);
+            let next_distance = record.vd_next.get(self.endian);
             let first = self.record::<elf::Verdaux<Endianness>>(
                 "a version's name",
                 offset + u64::from(name_distance),
@@ -358,8 +361,9 @@ impl<'a> Words<'a> {
                     u64::from(first.vda_name.get(self.endian)),
                 )?,
                 name_distance,
+                next_distance,
             });
-            match record.vd_next.get(self.endian) {
+            match next_distance {
                 0 => break,
                 next => offset += u64::from(next),
             }

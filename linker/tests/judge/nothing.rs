@@ -36,6 +36,7 @@ fn an_image_without_symbols_passes_no_rule_about_symbols() {
         "symbol-types",
         "symbol-binding",
         "symbol-values",
+        "symbol-sections",
         "no-undefined-symbols",
         "symbol-versions",
         "extension-versions",
@@ -62,6 +63,7 @@ fn an_image_without_sections_passes_no_rule_about_sections() {
         "no-got-or-plt",
         "no-data",
         "no-alternatives",
+        "symbol-sections",
         "unwind-tables",
         "unwind-every-path",
     ] {

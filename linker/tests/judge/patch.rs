@@ -9,6 +9,7 @@ pub(crate) mod field {
     pub(crate) const E_IDENT_VERSION: usize = 6;
     pub(crate) const E_TYPE: usize = 16;
     pub(crate) const E_VERSION: usize = 20;
+    pub(crate) const E_PHOFF: usize = 32;
     pub(crate) const E_SHOFF: usize = 40;
     pub(crate) const E_EHSIZE: usize = 52;
     pub(crate) const E_PHNUM: usize = 56;
@@ -40,6 +41,7 @@ pub(crate) mod field {
     pub(crate) const VD_CNT: usize = 6;
     pub(crate) const VD_HASH: usize = 8;
     pub(crate) const VD_AUX: usize = 12;
+    pub(crate) const VDA_NAME: usize = 20;
 }
 
 /// A tag that no reader knows.
@@ -102,7 +104,7 @@ impl Patch {
 
     /// Where the first program header of a kind is.
     pub(crate) fn segment(&self, kind: u32) -> usize {
-        let start = self.place(32);
+        let start = self.place(field::E_PHOFF);
         let mut headers = (0..self.get_u16(field::E_PHNUM)).map(|index| start + 56 * index);
         headers.find(|&at| self.get_u32(at) == kind).expect("such a segment")
     }
@@ -122,6 +124,13 @@ impl Patch {
     fn section_name(&self, header: usize) -> usize {
         let names = self.place(field::E_SHOFF) + 64 * self.get_u16(field::E_SHSTRNDX);
         self.place(names + field::SH_OFFSET) + self.get_u32(header + field::SH_NAME) as usize
+    }
+
+    /// Sets a flag of a section.
+    pub(crate) fn mark_section(&mut self, name: &str, flag: u32) {
+        let at = self.section(name) + field::SH_FLAGS;
+        let flags = self.get(at) | u64::from(flag);
+        self.u64(at, flags);
     }
 
     /// Gives a section another name, which is not longer than the old one.

@@ -174,6 +174,7 @@ pub static RULES: &[Rule] = &[
     symbols::SYMBOL_TYPES,
     symbols::SYMBOL_BINDING,
     symbols::SYMBOL_VALUES,
+    symbols::SYMBOL_SECTIONS,
     symbols::NO_UNDEFINED_SYMBOLS,
     versions::VERSION_TABLES,
     versions::SYMBOL_VERSIONS,

@@ -3,6 +3,7 @@
 use object::elf;
 
 use super::segments::load;
+use super::versions::stands_under;
 use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken};
 use crate::judge::tables::Symbol;
 
@@ -27,7 +28,7 @@ pub(crate) const LATE_NAMES: Rule = Rule {
     level: Level::Should,
     scope: Scope::On(&[Arch::Arm, Arch::I386]),
     demand: "the names that Linux's image got later, clock_getres_time64 and i386's getcpu, under \
-             the architecture's version",
+             the architecture's version, not hidden",
     consumers: "32-bit libcs, whose call is a system call without the name",
     check: |file| {
         for (name, wanted) in file.arch.late_functions() {
@@ -35,11 +36,7 @@ pub(crate) const LATE_NAMES: Rule = Rule {
             let Some(symbol) = symbols.find(|s| s.name == *name && s.is_code()) else {
                 broken!("there is no {name}");
             };
-            match file.tables.definition(symbol) {
-                Some(found) if found.name == *wanted => {}
-                Some(found) => broken!("{name} has version {}, wanted {wanted}", found.name),
-                None => broken!("{name} has no version, wanted {wanted}"),
-            }
+            stands_under(file, symbol, wanted)?;
         }
         Ok(())
     },
@@ -49,10 +46,11 @@ pub(crate) const ALIASES: Rule = Rule {
     name: "aliases",
     level: Level::Should,
     scope: Scope::On(&[Arch::X86_64]),
-    demand: "each function also under its name without the prefix, weak, same place and size",
+    demand: "each function also under its name without the prefix: weak, same place, size and \
+             version, not hidden",
     consumers: "parsers that look for clock_gettime and the like, as in Linux's image",
     check: |file| {
-        for (name, _) in file.arch.functions() {
+        for (name, version) in file.arch.functions() {
             let Some(short) = name.strip_prefix("__vdso_") else {
                 continue;
             };
@@ -66,6 +64,7 @@ pub(crate) const ALIASES: Rule = Rule {
             if (alias.value, alias.size) != (function.value, function.size) {
                 broken!("{short} is not where {name} is");
             }
+            stands_under(file, alias, version)?;
         }
         Ok(())
     },
@@ -97,10 +96,17 @@ pub(crate) const SYMBOL_BINDING: Rule = Rule {
     name: "symbol-binding",
     level: Level::Must,
     scope: Scope::Every,
-    demand: "exported symbols are global or weak, with default visibility",
-    consumers: "rr, zsim, CRIU, musl",
+    demand: "the architecture's names are global, other exported symbols global or weak, all with \
+             default visibility",
+    consumers: "CRIU 3.17 (finds global functions alone), rr, zsim, musl",
     check: |file| {
+        let names = file.arch.functions().iter().chain(file.arch.late_functions());
+        let names: Vec<_> = names.map(|(name, _)| *name).collect();
         for symbol in exported(file)? {
+            // Linux's images have weak aliases, and none among the names with the prefix.
+            if symbol.binding == elf::STB_WEAK && names.contains(&symbol.name) {
+                broken!("{} is weak", symbol.name);
+            }
             if !matches!(symbol.binding, elf::STB_GLOBAL | elf::STB_WEAK) {
                 broken!("{} has binding {}", symbol.name, symbol.binding);
             }
@@ -136,6 +142,40 @@ pub(crate) const SYMBOL_VALUES: Rule = Rule {
                     symbol.name,
                     symbol.value,
                     load.address
+                );
+            }
+        }
+        Ok(())
+    },
+};
+
+pub(crate) const SYMBOL_SECTIONS: Rule = Rule {
+    name: "symbol-sections",
+    level: Level::Must,
+    scope: Scope::Every,
+    demand: "the st_shndx of a function is the section of code that holds it",
+    consumers: "gdb (a common symbol is none, one of a section that is not there is absolute), perf \
+                (looks for text sections)",
+    check: |file| {
+        let mut functions = exported(file)?.filter(|s| s.is_code()).peekable();
+        if functions.peek().is_none() {
+            broken!("there is no function");
+        }
+        for function in functions {
+            let (name, index) = (function.name, function.section);
+            let Some(section) = file.sections.get(usize::from(index)) else {
+                broken!("{name} is in section {index:#x}, there are {}", file.sections.len());
+            };
+            if !section.is_code() {
+                broken!("{name} is in section {}, which is not executable", section.name);
+            }
+            let end = section.address.saturating_add(section.size);
+            if !(section.address..end).contains(&function.value) {
+                broken!(
+                    "{name} is at {:#x}, its section {} from {:#x} to {end:#x}",
+                    function.value,
+                    section.name,
+                    section.address
                 );
             }
         }

@@ -4,7 +4,8 @@ use std::mem::size_of;
 
 use object::{Endianness, elf};
 
-use super::{Level, Rule, Scope, broken};
+use super::{Broken, ImageFile, Level, Rule, Scope, broken};
+use crate::judge::tables::Symbol;
 
 pub(crate) const VERSION_TABLES: Rule = Rule {
     name: "version-tables",
@@ -27,6 +28,10 @@ pub(crate) const VERSION_TABLES: Rule = Rule {
         let number = dynamic.get(elf::DT_VERDEFNUM).unwrap_or(0);
         if definitions.len() as u64 != number {
             broken!("DT_VERDEFNUM is {number}, the chain has {}", definitions.len());
+        }
+        // Go follows the chain, CRIU and abseil count.
+        if definitions.last().is_some_and(|last| last.next_distance != 0) {
+            broken!("DT_VERDEFNUM is {number}, and the chain goes on");
         }
         let Some(base) = definitions.first() else {
             broken!("there is no definition");
@@ -70,18 +75,29 @@ pub(crate) const SYMBOL_VERSIONS: Rule = Rule {
             let Some(symbol) = file.tables.symbols.iter().find(|s| s.name == *name) else {
                 broken!("there is no {name} that could have a version");
             };
-            match file.tables.definition(symbol) {
-                Some(found) if found.name == *wanted => {}
-                Some(found) => broken!("{name} has version {}, wanted {wanted}", found.name),
-                None => broken!("{name} has no version, wanted {wanted}"),
-            }
-            if symbol.version.is_some_and(|version| version & elf::VERSYM_HIDDEN != 0) {
-                broken!("{name} is hidden");
-            }
+            stands_under(file, symbol, wanted)?;
         }
         Ok(())
     },
 };
+
+/// Whoever asks for the symbol under version `wanted` finds it, and so does who asks for none.
+pub(crate) fn stands_under(
+    file: &ImageFile<'_>,
+    symbol: &Symbol<'_>,
+    wanted: &str,
+) -> Result<(), Broken> {
+    let name = symbol.name;
+    match file.tables.definition(symbol) {
+        Some(found) if found.name == wanted => {}
+        Some(found) => broken!("{name} has version {}, wanted {wanted}", found.name),
+        None => broken!("{name} has no version, wanted {wanted}"),
+    }
+    if symbol.version.is_some_and(|version| version & elf::VERSYM_HIDDEN != 0) {
+        broken!("{name} is hidden");
+    }
+    Ok(())
+}
 
 pub(crate) const EXTENSION_VERSIONS: Rule = Rule {
     name: "extension-versions",

@@ -26,9 +26,21 @@ pub(super) const CASES: &[Case] = &[
         let symbol = p.symbol("gettimeofday");
         p.add(symbol + ST_VALUE, 64);
     }),
+    ("aliases", "one that is missing", |p| {
+        let symbol = p.symbol("gettimeofday");
+        p.u32(symbol + ST_NAME, 0);
+    }),
+    ("aliases", "our node", |p| p.u16(p.version("clock_gettime"), 3)),
+    ("aliases", "the base version", |p| p.u16(p.version("clock_gettime"), 1)),
+    ("aliases", "no version", |p| p.u16(p.version("clock_gettime"), 0)),
+    ("aliases", "hidden", |p| p.u16(p.version("clock_gettime"), 0x8002)),
     ("symbol-types", "a function without a type", |p| {
         let symbol = p.symbol("__vdso_time");
         p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4 | elf::STT_NOTYPE]);
+    }),
+    ("symbol-binding", "a weak name", |p| {
+        let symbol = p.symbol("__vdso_clock_gettime");
+        p.put(symbol + ST_INFO, [elf::STB_WEAK << 4 | elf::STT_FUNC]);
     }),
     ("symbol-binding", "a local one", |p| {
         let symbol = p.symbol("__vdso_time");
@@ -50,6 +62,32 @@ pub(super) const CASES: &[Case] = &[
         let symbol = p.symbol("__vdso_time");
         p.u64(symbol + ST_VALUE, 0xffff_ffff_ff70_0000);
     }),
+    ("symbol-sections", "a common symbol", |p| {
+        let symbol = p.symbol("__vdso_time");
+        p.u16(symbol + ST_SHNDX, elf::SHN_COMMON);
+    }),
+    ("symbol-sections", "a section that is not there", |p| {
+        let symbol = p.symbol("__vdso_time");
+        p.u16(symbol + ST_SHNDX, 500);
+    }),
+    ("symbol-sections", "the hash table", |p| {
+        let symbol = p.symbol("__vdso_time");
+        p.u16(symbol + ST_SHNDX, 1);
+    }),
+    ("symbol-sections", "code that is not executable", |p| {
+        p.u64(p.section(".text") + SH_FLAGS, elf::SHF_ALLOC.into());
+    }),
+    ("symbol-sections", "no function", |p| {
+        let symbols = p.contents(".dynsym");
+        for symbol in symbols.step_by(24).skip(1) {
+            p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4 | elf::STT_OBJECT]);
+        }
+    }),
+    ("symbol-sections", "other code", |p| {
+        p.mark_section(".hash", elf::SHF_EXECINSTR);
+        let symbol = p.symbol("__vdso_time");
+        p.u16(symbol + ST_SHNDX, 1);
+    }),
     ("no-undefined-symbols", "an undefined one", |p| {
         let symbol = p.symbol("time");
         p.u16(symbol + ST_SHNDX, elf::SHN_UNDEF);
@@ -60,6 +98,20 @@ pub(super) const CASES: &[Case] = &[
     ("version-tables", "a wrong number", |p| {
         let at = p.dynamic(elf::DT_VERDEFNUM);
         p.add(at + D_VALUE, 1);
+    }),
+    ("version-tables", "a chain that is longer", |p| {
+        let at = p.dynamic(elf::DT_VERDEFNUM);
+        p.add(at + D_VALUE, -1);
+    }),
+    ("version-tables", "no definition", |p| {
+        let at = p.dynamic(elf::DT_VERDEFNUM);
+        p.u64(at + D_VALUE, 0);
+    }),
+    ("version-tables", "a name behind the file, the same as before", |p| {
+        let definition = p.definition(1);
+        let name = p.bytes[definition + VDA_NAME..][..8].to_vec();
+        let at = p.append(&name);
+        p.u32(definition + VD_AUX, u32::try_from(at - definition).unwrap());
     }),
     ("version-tables", "an unknown revision", |p| p.u16(p.definition(1) + VD_VERSION, 2)),
     ("version-tables", "no base definition", |p| p.u16(p.definition(0) + VD_FLAGS, 0)),
@@ -72,6 +124,9 @@ pub(super) const CASES: &[Case] = &[
     ("symbol-versions", "hidden", |p| p.u16(p.version("__vdso_getcpu"), 0x8002)),
     ("symbol-versions", "none", |p| p.forget(elf::DT_VERSYM)),
     ("extension-versions", "Linux's node", |p| p.u16(p.version("__vdso_clock_gettime_ns"), 2)),
+    ("extension-versions", "the base version", |p| {
+        p.u16(p.version("__vdso_clock_gettime_ns"), 1);
+    }),
     ("version-node-symbols", "one without a type", |p| {
         let symbol = p.symbol("LINUX_2.6");
         p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4]);
