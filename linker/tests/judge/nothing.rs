@@ -56,6 +56,7 @@ fn an_image_without_sections_passes_no_rule_about_sections() {
     patch.u16(E_SHNUM, 0);
     let holding = holding(&patch.bytes);
     for rule in [
+        "sections-inside-load",
         "section-headers",
         "sections-visible",
         "first-string-table",

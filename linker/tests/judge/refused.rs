@@ -37,7 +37,13 @@ const ALSO: &[(&str, &[&str], &str)] = &[
     ("one-dynamic-segment", &["build-id"], "the second one was the notes"),
     (
         "load-segment-origin",
-        &["offsets-are-addresses", "first-string-table", "dynsym-section", "symbol-values"],
+        &[
+            "offsets-are-addresses",
+            "sections-inside-load",
+            "first-string-table",
+            "dynsym-section",
+            "symbol-values",
+        ],
         "all of these relate addresses to the segment's",
     ),
     (
@@ -54,7 +60,6 @@ const ALSO: &[(&str, &[&str], &str)] = &[
         "the symbol moved, and its code did not",
     ),
     ("function-size", &["aliases"], "the alias kept the size"),
-    ("function-room", &["aliases", "function-size"], "the symbol moved into another function"),
     ("no-system-call", &["unwind-every-path"], "it stands where padding was"),
 ];
 

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use object::elf;
-
 use super::segments::load;
 use super::{Broken, ImageFile, Level, Rule, Scope, broken};
 
@@ -53,7 +51,7 @@ fn find(
     let mut code: Vec<_> = file
         .sections
         .iter()
-        .filter(|section| section.flags & u64::from(elf::SHF_EXECINSTR) != 0)
+        .filter(|section| section.is_code())
         .filter_map(|section| Some((section.offset, file.section_bytes(section)?)))
         .collect();
     if code.is_empty() {

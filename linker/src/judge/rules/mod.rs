@@ -149,6 +149,7 @@ pub static RULES: &[Rule] = &[
     segments::LOAD_SEGMENT_WHOLE,
     segments::OFFSETS_ARE_ADDRESSES,
     segments::SEGMENTS_INSIDE_LOAD,
+    segments::SECTIONS_INSIDE_LOAD,
     segments::NO_LOADER_SEGMENTS,
     segments::ONE_DYNAMIC_SEGMENT,
     segments::DYNAMIC_READ_ONLY,

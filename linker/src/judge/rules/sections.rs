@@ -3,6 +3,7 @@
 use object::elf;
 
 use super::{Broken, ImageFile, Level, Rule, Scope, broken};
+use crate::judge::file::Section;
 
 pub(crate) const SECTION_HEADERS: Rule = Rule {
     name: "section-headers",
@@ -88,12 +89,8 @@ pub(crate) const DYNSYM_SECTION: Rule = Rule {
             broken!("it is called {:?}", section.name);
         }
         let symtab = file.dynamic.as_ref().and_then(|dynamic| dynamic.get(elf::DT_SYMTAB));
-        match symtab {
-            Some(address) if address == section.address => {}
-            Some(address) => {
-                broken!(".dynsym is at {:#x}, DT_SYMTAB at {address:#x}", section.address)
-            }
-            None => broken!("there is no DT_SYMTAB that it could be"),
+        if symtab != Some(section.address) {
+            broken!(".dynsym is at {:#x}, and DT_SYMTAB does not lead there", section.address);
         }
         let bytes = if file.is_64 { 24 } else { 16 };
         let count = file.tables.symbols.len() as u64;
@@ -130,17 +127,33 @@ pub(crate) const NO_DATA: Rule = Rule {
     name: "no-data",
     level: Level::Must,
     scope: Scope::Every,
-    demand: "no .data, no .bss, nothing for a thread: the image is mapped read-only and shared",
+    demand: "nothing to write but .dynamic and .rodata, nothing of zeros, nothing for a thread: the \
+             image is mapped read-only and shared",
     consumers: "every program; gVisor's check_vdso",
     check: |file| {
-        for section in sections(file)?.iter().filter(|section| section.is_loaded()) {
-            if section.kind == elf::SHT_NOBITS && section.size != 0 {
-                broken!("{} wants {:#x} bytes of zeros", section.name, section.size);
+        let has = |section: &Section<'_>, flag: u32| section.flags & u64::from(flag) != 0;
+        let loaded = sections(file)?.iter().filter(|s| s.is_loaded() && s.size != 0);
+        for section in loaded {
+            let Section { name, size, .. } = section;
+            if section.kind == elf::SHT_NOBITS {
+                broken!("{name} wants {size:#x} bytes of zeros");
+            }
+            if has(section, elf::SHF_TLS) {
+                broken!("{name} wants {size:#x} bytes for each thread");
+            }
+            if has(section, elf::SHF_WRITE) && !is_only_marked(section) {
+                broken!("{name} has {size:#x} bytes that are to be written");
             }
         }
         no_section(file, &[".data", ".bss", ".tdata", ".tbss", ".data.rel.ro", ".init_array"])
     },
 };
+
+/// What linkers mark as writable and nobody writes: `.dynamic`, of which a loader fills in an
+/// executable's, and in Linux's images `.rodata`, whose script puts data there as well.
+fn is_only_marked(section: &Section<'_>) -> bool {
+    section.kind == elf::SHT_DYNAMIC || section.name == ".rodata"
+}
 
 pub(crate) const NO_ALTERNATIVES: Rule = Rule {
     name: "no-alternatives",
@@ -155,9 +168,7 @@ pub(crate) const NO_ALTERNATIVES: Rule = Rule {
 };
 
 /// The section headers, of which another rule demands that there are any.
-fn sections<'f, 'a>(
-    file: &'f ImageFile<'a>,
-) -> Result<&'f [crate::judge::file::Section<'a>], Broken> {
+fn sections<'f, 'a>(file: &'f ImageFile<'a>) -> Result<&'f [Section<'a>], Broken> {
     if file.sections.is_empty() {
         broken!("there are no section headers");
     }

@@ -126,6 +126,34 @@ pub(crate) const SEGMENTS_INSIDE_LOAD: Rule = Rule {
     },
 };
 
+pub(crate) const SECTIONS_INSIDE_LOAD: Rule = Rule {
+    name: "sections-inside-load",
+    level: Level::Must,
+    scope: Scope::Every,
+    demand: "every section that is loaded, code above all, lies inside the load segment",
+    consumers: "Go 1.27 (knows the vDSO's code by p_memsz), kernels that map p_memsz bytes",
+    check: |file| {
+        let load = load(file)?;
+        let end = load.address.saturating_add(load.memory_bytes);
+        let mut loaded = file.sections.iter().filter(|s| s.is_loaded() && s.size != 0).peekable();
+        if loaded.peek().is_none() {
+            broken!("there is no loaded section");
+        }
+        for section in loaded {
+            let last = section.address.saturating_add(section.size);
+            if section.address < load.address || last > end {
+                broken!(
+                    "{} reaches from {:#x} to {last:#x}, the load segment from {:#x} to {end:#x}",
+                    section.name,
+                    section.address,
+                    load.address
+                );
+            }
+        }
+        Ok(())
+    },
+};
+
 pub(crate) const NO_LOADER_SEGMENTS: Rule = Rule {
     name: "no-loader-segments",
     level: Level::Must,

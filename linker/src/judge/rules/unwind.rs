@@ -9,6 +9,7 @@ use gimli::{
 use object::{Endianness, elf};
 
 use super::{Arch, Broken, ImageFile, Level, Rule, Scope, broken, padding};
+use crate::judge::file::Section;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type Fde<'a> = gimli::FrameDescriptionEntry<Reader<'a>>;
@@ -46,7 +47,7 @@ pub(crate) const UNWIND_TABLES: Rule = Rule {
                 rest == 0
                     || function.is_trampoline()
                         && rest < 16
-                        && is_padding(text_between(file, range.end..end))
+                        && is_padding(code_between(file, &(range.end..end)))
             };
             match covered.get(at) {
                 Some(range) if range.start <= function.value && is_whole(range) => {}
@@ -66,7 +67,8 @@ pub(crate) const UNWIND_EVERY_PATH: Rule = Rule {
     name: "unwind-every-path",
     level: Level::Must,
     scope: Scope::NotOn(&[Arch::Arm]),
-    demand: "what no unwind entry covers is padding, so code that is not exported has rows too",
+    demand: "what no unwind entry covers is padding, in every section of code: what is not exported \
+             has rows too",
     consumers: "asynchronous profilers (a signal may come anywhere), libgcc's backtrace",
     check: |file| {
         let mut covered = ranges(file)?;
@@ -172,7 +174,7 @@ impl<'a> Frames<'a> {
         Ok(Self { header, frame, bases, address: section.address })
     }
 
-    /// Every entry; at least one.
+    /// Every entry. Whoever looks for one in particular finds out that there is none.
     fn entries(&self) -> Result<Vec<Fde<'a>>, Broken> {
         let mut entries = Vec::new();
         let mut walk = self.frame.entries(&self.bases);
@@ -188,9 +190,6 @@ impl<'a> Frames<'a> {
                 Ok(None) => break,
                 Err(error) => broken!(".eh_frame: {error}"),
             }
-        }
-        if entries.is_empty() {
-            broken!(".eh_frame has no entry");
         }
         Ok(entries)
     }
@@ -234,18 +233,23 @@ impl<'a> Frames<'a> {
             Err(error) => broken!("the entry of {start:#x}: {error}"),
         };
         let on_stack = matches!(file.arch, Arch::X86_64 | Arch::I386);
-        let mut reached = start;
         loop {
             let row = match rows.next_row() {
                 Ok(Some(row)) => row,
                 Ok(None) => break,
                 Err(error) => broken!("the entry of {start:#x}: {error}"),
             };
-            reached = row.end_address();
+            let (at, reached) = (row.start_address(), row.end_address());
+            // The last row ends where the entry does; one before it that ends later hides it.
+            if reached > fde.end_address() {
+                broken!(
+                    "the row of {at:#x} ends at {reached:#x}, its code at {:#x}",
+                    fde.end_address()
+                );
+            }
             if fde.cie().is_signal_trampoline() {
                 continue;
             }
-            let at = row.start_address();
             match row.cfa() {
                 CfaRule::RegisterAndOffset { offset, .. } if on_stack && *offset <= 0 => {
                     broken!("the row of {at:#x} has its frame {offset} bytes above a register")
@@ -257,42 +261,49 @@ impl<'a> Frames<'a> {
                 broken!("the row of {at:#x} does not say where the return address is");
             }
         }
-        if reached != fde.end_address() {
-            broken!(
-                "the rows of {start:#x} end at {reached:#x}, its code at {:#x}",
-                fde.end_address()
-            );
-        }
         Ok(())
     }
 }
 
 /// What no entry covers is never run: padding.
 fn only_padding_between(file: &ImageFile<'_>, covered: &[Range<u64>]) -> Result<(), Broken> {
-    let Some(text) = file.section(".text") else {
-        broken!("there is no .text");
-    };
-    let end = text.address.saturating_add(text.size);
-    let mut at = text.address;
-    for next in covered.iter().map(|range| range.start..range.end).chain(std::iter::once(end..end))
-    {
-        let gap = text_between(file, at..next.start.min(end));
-        let padding = padding::bytes(file.arch, gap);
-        if padding != gap.len() {
-            broken!("code at {:#x} is covered by no entry", at + padding as u64);
+    let mut sections = code(file).peekable();
+    if sections.peek().is_none() {
+        broken!("there is no section of code");
+    }
+    for section in sections {
+        let (mut at, end) = (section.address, section.address.saturating_add(section.size));
+        let starts = covered.iter().map(|range| range.start..range.end);
+        for next in starts.chain(std::iter::once(end..end)) {
+            let gap = bytes_between(file, section, at..next.start.min(end));
+            let padding = padding::bytes(file.arch, gap);
+            if padding != gap.len() {
+                let place = at + padding as u64;
+                broken!("code at {place:#x}, in {}, is covered by no entry", section.name);
+            }
+            at = at.max(next.end);
         }
-        at = at.max(next.end);
     }
     Ok(())
 }
 
-/// The bytes of .text in a range of addresses; none where the range is none of its.
-fn text_between<'a>(file: &ImageFile<'a>, range: Range<u64>) -> &'a [u8] {
-    let Some(text) = file.section(".text") else {
-        return &[];
-    };
-    let inside = |address: u64| usize::try_from(address.checked_sub(text.address)?).ok();
-    let bytes = file.section_bytes(text).unwrap_or_default();
+/// The sections that hold code, but what the kernel copies over other code at boot: nobody runs it
+/// where it lies. That there is any is another rule's affair.
+fn code<'f, 'a>(file: &'f ImageFile<'a>) -> impl Iterator<Item = &'f Section<'a>> {
+    let sections = file.sections.iter();
+    sections.filter(|section| section.is_code() && section.name != ".altinstr_replacement")
+}
+
+/// The bytes of code in a range of addresses; none where no section has them all.
+fn code_between<'a>(file: &ImageFile<'a>, range: &Range<u64>) -> &'a [u8] {
+    let mut found = code(file).map(|section| bytes_between(file, section, range.clone()));
+    found.find(|bytes| !bytes.is_empty()).unwrap_or_default()
+}
+
+/// The bytes of a section in a range of addresses; none where the range is none of its.
+fn bytes_between<'a>(file: &ImageFile<'a>, section: &Section<'_>, range: Range<u64>) -> &'a [u8] {
+    let inside = |address: u64| usize::try_from(address.checked_sub(section.address)?).ok();
+    let bytes = file.section_bytes(section).unwrap_or_default();
     let range = inside(range.start).zip(inside(range.end));
     range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
 }

@@ -24,11 +24,21 @@ pub(super) const CASES: &[Case] = &[
         p.u64(header + SH_OFFSET, 0x4000);
     }),
     ("first-string-table", "another one before it", |p| set_section(p, ".hash", elf::SHT_STRTAB)),
+    ("first-string-table", "none", |p| {
+        set_section(p, ".dynstr", elf::SHT_PROGBITS);
+        set_section(p, ".shstrtab", elf::SHT_PROGBITS);
+    }),
     ("first-string-table", "not at DT_STRTAB", |p| {
         let at = p.section(".dynstr");
         p.add(at + SH_ADDR, 1);
     }),
     ("dynsym-section", "none", |p| set_section(p, ".dynsym", elf::SHT_PROGBITS)),
+    ("dynsym-section", "another name", |p| p.rename_section(".dynsym", ".dynsy")),
+    ("dynsym-section", "not at DT_SYMTAB", |p| {
+        let at = p.section(".dynsym");
+        p.add(at + SH_ADDR, 24);
+    }),
+    ("dynsym-section", "no DT_SYMTAB", |p| p.forget(elf::DT_SYMTAB)),
     ("dynsym-section", "a symbol short", |p| {
         let at = p.section(".dynsym");
         p.add(at + SH_SIZE, -24);
@@ -41,12 +51,24 @@ pub(super) const CASES: &[Case] = &[
     ("no-got-or-plt", "DT_PLTGOT", |p| p.retag(elf::DT_FLAGS, elf::DT_PLTGOT)),
     ("no-data", "a .bss", |p| set_section(p, ".note", elf::SHT_NOBITS)),
     ("no-data", "a .data", |p| p.rename_section(".note", ".data")),
+    ("no-data", "something to write, under another name", |p| {
+        p.mark_section(".note", elf::SHF_WRITE);
+    }),
+    ("no-data", "code that writes itself", |p| p.mark_section(".text", elf::SHF_WRITE)),
+    ("no-data", "something for each thread", |p| p.mark_section(".note", elf::SHF_TLS)),
     ("no-alternatives", "code to be patched", |p| {
         p.rename_section(".gnu.version_d", ".alternative");
     }),
     ("build-id", "none", |p| {
         let note = p.note(b"GNU");
         p.u32(note - 8, 99);
+    }),
+    ("build-id", "7 bytes", |p| {
+        let note = [&[4, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0seven b\0"].concat();
+        let at = p.append(&note) as u64;
+        let segment = p.segment(elf::PT_NOTE);
+        p.u64(segment + P_OFFSET, at);
+        p.u64(segment + P_FILESZ, note.len() as u64);
     }),
     ("build-id", "all zero", |p| p.put(p.note(b"GNU"), [0; 20])),
     ("own-note", "an unknown policy", |p| p.u32(p.note(b"uVDSO"), 2)),

@@ -10,6 +10,11 @@ pub(super) const CASES: &[Case] = &[
     ("elf-header", "ident version 0", |p| p.put(E_IDENT_VERSION, [0])),
     ("elf-header", "version 2", |p| p.u32(E_VERSION, 2)),
     ("elf-header", "a header of another size", |p| p.u16(E_EHSIZE, 63)),
+    ("elf-header", "program headers inside it", |p| {
+        // None of them, or they would be made of the header's fields.
+        p.u16(E_PHNUM, 0);
+        p.u64(E_PHOFF, 16);
+    }),
     ("os-abi", "Linux's OS ABI", |p| p.put(E_OS_ABI, [elf::ELFOSABI_LINUX])),
     ("os-abi", "an ABI version", |p| p.put(E_ABI_VERSION, [1])),
     ("os-abi", "something in the last byte of e_ident", |p| p.put(15, [1])),
@@ -38,6 +43,13 @@ pub(super) const CASES: &[Case] = &[
         let load = p.segment(elf::PT_LOAD);
         p.add(load + P_MEMSZ, 16);
     }),
+    ("load-segment-whole", "nothing", |p| {
+        let (load, dynamic) = (p.segment(elf::PT_LOAD), p.segment(elf::PT_DYNAMIC));
+        p.u64(load + P_FILESZ, 0);
+        p.u64(load + P_MEMSZ, 0);
+        // Or it would lead to tables that no segment holds.
+        p.u32(dynamic + P_TYPE, elf::PT_NULL);
+    }),
     ("offsets-are-addresses", "a dynamic segment elsewhere in memory", |p| {
         let dynamic = p.segment(elf::PT_DYNAMIC);
         p.add(dynamic + P_VADDR, 8);
@@ -50,6 +62,19 @@ pub(super) const CASES: &[Case] = &[
         let note = p.segment(elf::PT_NOTE);
         p.u64(note + P_MEMSZ, 0x10_0000);
     }),
+    ("sections-inside-load", "code behind it", |p| {
+        let load = p.segment(elf::PT_LOAD);
+        let end = p.contents(".text").end as u64 - 1;
+        p.u64(load + P_FILESZ, end);
+        p.u64(load + P_MEMSZ, end);
+    }),
+    ("sections-inside-load", "most functions behind it", |p| {
+        let load = p.segment(elf::PT_LOAD);
+        let end = p.contents(".text").start as u64 + 0x40;
+        p.u64(load + P_FILESZ, end);
+        p.u64(load + P_MEMSZ, end);
+    }),
+    ("sections-inside-load", "no loaded section", |p| p.u16(E_SHNUM, 0)),
     ("no-loader-segments", "an interpreter", |p| set_type(p, elf::PT_INTERP)),
     ("no-loader-segments", "RELRO", |p| set_type(p, elf::PT_GNU_RELRO)),
     ("no-loader-segments", "thread-local data", |p| set_type(p, elf::PT_TLS)),
@@ -60,9 +85,9 @@ pub(super) const CASES: &[Case] = &[
     }),
     ("dynamic-read-only", "writable", |p| set_flags(p, elf::PT_DYNAMIC, 6)),
     ("dynamic-place", "no DT_NULL", |p| p.retag(elf::DT_NULL, elf::DT_DEBUG)),
-    ("dynamic-place", "inside the header", |p| {
+    ("dynamic-place", "inside the header, at its entry point, which is 0 as DT_NULL is", |p| {
         let dynamic = p.segment(elf::PT_DYNAMIC);
-        p.u64(dynamic + P_OFFSET, 16);
+        p.u64(dynamic + P_OFFSET, 24);
         p.u64(dynamic + P_FILESZ, 16);
     }),
 ];
