@@ -3,7 +3,8 @@
  * nothing; the rules look at the file alone.
  *
  * LATE_FRAME: the frame begins at the trampoline. PLAIN_FRAME: it is not marked as a signal frame.
- * NO_LATE_NAMES: as in Linux's older images. LATE_VERSION: one of them under another version.
+ * NO_KERNEL_NAMES: no entry point and no trampolines. NO_LATE_NAMES: as in Linux's older images.
+ * LATE_VERSION: one of them under another version.
  *
  * The sizes of trampolines count the padding behind them. CODE_IN_PADDING: there is an instruction
  * in it. LONG_PADDING: it reaches beyond the next multiple of 16. PADDED_FUNCTION: functions, too,
@@ -41,7 +42,9 @@
     function __vdso_clock_getres_time64
 #endif
 #endif
+#ifndef NO_KERNEL_NAMES
     function __kernel_vsyscall, 0
+#endif
 
     .macro trampoline name
     .balign 64, 0xcc
@@ -77,5 +80,7 @@
     .size \name, . - \name
     .endm
 
+#ifndef NO_KERNEL_NAMES
     trampoline __kernel_sigreturn
     trampoline __kernel_rt_sigreturn
+#endif

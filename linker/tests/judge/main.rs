@@ -10,6 +10,7 @@ mod i386;
 mod nothing;
 mod ours;
 mod patch;
+mod reached;
 mod refused;
 
 use linker::judge::{ImageFile, Level, Outcome, Verdict, judge};

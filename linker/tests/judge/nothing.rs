@@ -12,21 +12,41 @@ fn holding(bytes: &[u8]) -> Vec<&'static str> {
     findings.filter(|f| f.outcome == Outcome::Holds).map(|f| f.rule.name).collect()
 }
 
-#[test]
-fn a_bare_header_passes_only_the_rules_about_it() {
+/// Neither segments nor sections.
+fn bare_header() -> Vec<u8> {
     let mut patch = Patch::of(&linker::SYSCALL);
     patch.u16(E_PHNUM, 0);
     patch.u16(E_SHNUM, 0);
-    assert_eq!(holding(&patch.bytes), ["elf-header", "os-abi"]);
+    patch.bytes
+}
+
+/// The hash table counts the null symbol alone.
+fn without_symbols() -> Vec<u8> {
+    let mut patch = Patch::of(&linker::SYSCALL);
+    let hash = patch.table(elf::DT_HASH);
+    patch.u32(hash + 4, 1);
+    patch.bytes
+}
+
+fn without_sections() -> Vec<u8> {
+    let mut patch = Patch::of(&linker::SYSCALL);
+    patch.u16(E_SHNUM, 0);
+    patch.bytes
+}
+
+/// All of these.
+pub(crate) fn images() -> [Vec<u8>; 3] {
+    [bare_header(), without_symbols(), without_sections()]
+}
+
+#[test]
+fn a_bare_header_passes_only_the_rules_about_it() {
+    assert_eq!(holding(&bare_header()), ["elf-header", "os-abi"]);
 }
 
 #[test]
 fn an_image_without_symbols_passes_no_rule_about_symbols() {
-    let mut patch = Patch::of(&linker::SYSCALL);
-    // The hash table counts the null symbol alone.
-    let hash = patch.table(elf::DT_HASH);
-    patch.u32(hash + 4, 1);
-    let holding = holding(&patch.bytes);
+    let holding = holding(&without_symbols());
     for rule in [
         "sysv-hash",
         "gnu-hash",
@@ -52,9 +72,7 @@ fn an_image_without_symbols_passes_no_rule_about_symbols() {
 
 #[test]
 fn an_image_without_sections_passes_no_rule_about_sections() {
-    let mut patch = Patch::of(&linker::SYSCALL);
-    patch.u16(E_SHNUM, 0);
-    let holding = holding(&patch.bytes);
+    let holding = holding(&without_sections());
     for rule in [
         "sections-inside-load",
         "section-headers",

@@ -27,6 +27,11 @@ fn made_by(change: &fn(&mut Patch)) -> Vec<u8> {
     patch.bytes
 }
 
+/// All of the images.
+pub(crate) fn images() -> impl Iterator<Item = Vec<u8>> {
+    cases().map(|(.., change)| made_by(change))
+}
+
 /// Rules for another architecture, whose bad images are made in `i386.rs`.
 const ELSEWHERE: [&str; 3] = ["entry-point", "late-names", "signal-frames"];
 

@@ -122,18 +122,33 @@ impl Scope {
 
 /// How an image breaks a rule: what was found, and what was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken(String);
+pub struct Broken {
+    found: String,
+    place: &'static str,
+}
+
+impl Broken {
+    /// The line of the judge's source that found it: each is one part of a demand, and the tests
+    /// have a bad image for each.
+    #[must_use]
+    pub fn place(&self) -> &'static str {
+        self.place
+    }
+}
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.found)
     }
 }
 
 /// Leaves a check with what was found.
 macro_rules! broken {
     ($($message:tt)*) => {
-        return Err($crate::judge::rules::Broken(format!($($message)*)))
+        return Err($crate::judge::rules::Broken {
+            found: format!($($message)*),
+            place: concat!(file!(), ":", line!()),
+        })
     };
 }
 use broken;

@@ -26,6 +26,23 @@ pub(super) const CASES: &[Case] = &[
             p.u64(symbols + word, string);
         }
     }),
+    ("dynamic-order", "nothing that has an order", |p| {
+        for tag in [
+            elf::DT_HASH,
+            elf::DT_GNU_HASH,
+            elf::DT_STRTAB,
+            elf::DT_SYMTAB,
+            elf::DT_STRSZ,
+            elf::DT_SYMENT,
+            elf::DT_VERDEF,
+            elf::DT_VERDEFNUM,
+            elf::DT_VERSYM,
+            // Which would lead into the strings.
+            elf::DT_SONAME,
+        ] {
+            p.forget(tag);
+        }
+    }),
     ("soname", "another name", |p| {
         let symbol = p.symbol("time");
         let name = p.get(symbol + ST_NAME) & 0xffff_ffff;
@@ -65,6 +82,23 @@ pub(super) const CASES: &[Case] = &[
             p.u32(chain + 4 * index as usize, index);
         }
     }),
+    ("sysv-hash", "two symbols of one name", |p| same_name(p)),
+    ("gnu-hash", "two symbols of one name", |p| same_name(p)),
+    ("gnu-hash", "a filter of three words, which lets everything pass", |p| {
+        let table = p.contents(".gnu.hash");
+        let words = usize::try_from(p.get(table.start + 8) & 0xffff_ffff).unwrap();
+        let behind_filter = table.start + 16 + 8 * words..table.end;
+        let mut grown = p.bytes[table.start..table.start + 16].to_vec();
+        grown[8] = 3;
+        grown.extend([0xff; 8 * 3]);
+        grown.extend(&p.bytes[behind_filter]);
+        let at = p.append(&grown) as u64;
+        p.u64(p.dynamic(elf::DT_GNU_HASH) + D_VALUE, at);
+        let load = p.segment(elf::PT_LOAD);
+        let end = p.bytes.len() as u64;
+        p.u64(load + P_FILESZ, end);
+        p.u64(load + P_MEMSZ, end);
+    }),
     ("gnu-hash", "no DT_GNU_HASH", |p| p.forget(elf::DT_GNU_HASH)),
     ("gnu-hash", "a filter that lets nothing pass", |p| {
         let at = p.table(elf::DT_GNU_HASH);
@@ -79,4 +113,10 @@ pub(super) const CASES: &[Case] = &[
 fn set_section(patch: &mut Patch, name: &str, kind: u32) {
     let section = patch.section(name);
     patch.u32(section + SH_TYPE, kind);
+}
+
+fn same_name(patch: &mut Patch) {
+    let (one, other) = (patch.symbol("time"), patch.symbol("getcpu"));
+    let name = patch.get(one + ST_NAME).to_le_bytes();
+    patch.put(other + ST_NAME, [name[0], name[1], name[2], name[3]]);
 }
