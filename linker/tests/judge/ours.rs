@@ -1,7 +1,9 @@
 //! The images of this build.
 
 use linker::judge::{ImageFile, Level, Outcome, RULES};
+use object::elf;
 
+use super::patch::{Patch, field::*};
 use super::{broken, outcome, verdict};
 
 #[test]
@@ -81,4 +83,21 @@ fn a_should_does_not_refuse_an_image_and_a_must_does() {
     bytes.push(0);
     assert_eq!(broken(&bytes, Level::Must), ["two-pages"]);
     assert!(!verdict(&bytes).is_accepted());
+}
+
+#[test]
+fn what_a_linker_leaves_that_means_nothing_breaks_nothing() {
+    // As in Linux's image for riscv64: a table of no relocations, and a section's own symbol.
+    let mut patch = Patch::of(&linker::SYSCALL);
+    patch.retag(elf::DT_SONAME, elf::DT_RELA);
+    patch.retag(elf::DT_FLAGS, elf::DT_RELASZ);
+    let size = patch.dynamic(elf::DT_RELASZ);
+    patch.u64(size + D_VALUE, 0);
+    let symbol = patch.symbol("getcpu");
+    patch.u32(symbol + ST_NAME, 0);
+    patch.put(symbol + ST_INFO, [elf::STB_LOCAL << 4 | elf::STT_SECTION]);
+    for rule in ["no-relocations", "symbol-types", "symbol-binding", "symbol-sections", "gnu-hash"]
+    {
+        assert_eq!(outcome(&patch.bytes, rule), Outcome::Holds, "{rule}");
+    }
 }

@@ -99,20 +99,24 @@ pub(crate) const NO_RELOCATIONS: Rule = Rule {
     demand: "no relocations: nobody would apply them",
     consumers: "every program (glibc marks the image as relocated), gVisor's check_vdso, Linux's build",
     check: |file| {
-        for (tag, name) in [
-            (elf::DT_REL, "DT_REL"),
-            (elf::DT_RELSZ, "DT_RELSZ"),
-            (elf::DT_RELA, "DT_RELA"),
-            (elf::DT_RELASZ, "DT_RELASZ"),
-            (DT_RELR, "DT_RELR"),
-            (elf::DT_JMPREL, "DT_JMPREL"),
-            (elf::DT_TEXTREL, "DT_TEXTREL"),
+        let dynamic = entries(file)?;
+        for (table, size, name) in [
+            (elf::DT_REL, elf::DT_RELSZ, "DT_REL"),
+            (elf::DT_RELA, elf::DT_RELASZ, "DT_RELA"),
+            (DT_RELR, DT_RELRSZ, "DT_RELR"),
+            (elf::DT_JMPREL, elf::DT_PLTRELSZ, "DT_JMPREL"),
         ] {
-            if entries(file)?.get(tag).is_some() {
-                broken!("there is a {name}");
+            match (dynamic.get(table), dynamic.get(size)) {
+                // An empty table is none: linkers leave one in Linux's image for riscv64.
+                (None, None) | (_, Some(0)) => {}
+                (_, Some(size)) => broken!("there is a {name} of {size:#x} bytes"),
+                (Some(_), None) => broken!("there is a {name} of no stated size"),
             }
         }
-        if let Some(flags) = entries(file)?.get(elf::DT_FLAGS)
+        if dynamic.get(elf::DT_TEXTREL).is_some() {
+            broken!("there is a DT_TEXTREL");
+        }
+        if let Some(flags) = dynamic.get(elf::DT_FLAGS)
             && flags & u64::from(elf::DF_TEXTREL) != 0
         {
             broken!("DT_FLAGS has DF_TEXTREL");
@@ -129,6 +133,7 @@ pub(crate) const NO_RELOCATIONS: Rule = Rule {
 
 /// Relative relocations, compressed (gABI draft).
 const DT_RELR: u32 = 36;
+const DT_RELRSZ: u32 = 35;
 const SHT_RELR: u32 = 19;
 
 pub(crate) const NO_DEPENDENCIES: Rule = Rule {

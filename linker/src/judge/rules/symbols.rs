@@ -211,5 +211,7 @@ fn exported_or_not<'f, 'a>(
 fn exported<'f, 'a>(
     file: &'f ImageFile<'a>,
 ) -> Result<impl Iterator<Item = &'f Symbol<'a>>, Broken> {
-    Ok(exported_or_not(file)?.filter(|symbol| !symbol.is_undefined()))
+    // What the linker notes of a section, as in Linux's image for riscv64, is no name.
+    let is_exported = |s: &&Symbol<'_>| !s.is_undefined() && s.kind != elf::STT_SECTION;
+    Ok(exported_or_not(file)?.filter(is_exported))
 }

@@ -51,6 +51,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     ("soname", "none", |p| p.forget(elf::DT_SONAME)),
     ("no-relocations", "DT_RELA", |p| p.retag(elf::DT_FLAGS, elf::DT_RELA)),
+    ("no-relocations", "a table of one", |p| {
+        p.retag(elf::DT_FLAGS, elf::DT_RELASZ);
+        p.u64(p.dynamic(elf::DT_RELASZ) + D_VALUE, 24);
+    }),
     ("no-relocations", "DT_RELR", |p| p.retag(elf::DT_FLAGS, 36)),
     ("no-relocations", "DT_TEXTREL", |p| p.retag(elf::DT_FLAGS, elf::DT_TEXTREL)),
     ("no-relocations", "DF_TEXTREL", |p| {
