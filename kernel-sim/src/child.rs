@@ -4,7 +4,7 @@ use std::io;
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, fork};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +25,13 @@ pub enum Outcome {
 /// # Errors
 /// If the kernel grants no child.
 pub fn outcome(body: impl FnOnce() -> i32) -> io::Result<Outcome> {
+    let parent = getpid();
     // SAFETY: the child calls `body`, which the documentation binds, and functions that are safe
     // between fork and exec.
     match unsafe { fork() }? {
         ForkResult::Child => {
             be_quiet();
+            end_with(parent);
             let code = body();
             // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(code) }
@@ -43,7 +45,20 @@ pub fn outcome(body: impl FnOnce() -> i32) -> io::Result<Outcome> {
     }
 }
 
-/// No core dump, no handler of Rust's runtime, and an end in any case: its own, or its parent's.
+/// Ends this process when the thread of `parent` that started it ends; at once, if that is over.
+///
+/// What this process forks does not end with it.
+pub fn end_with(parent: Pid) {
+    // SAFETY: a signal for this process alone, when the thread that started it is gone.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // Who was gone before sends no signal any more, and somebody else is the parent since.
+    if getppid() != parent {
+        // SAFETY: ends this process, whose result nobody waits for.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+}
+
+/// No core dump, no handler of Rust's runtime, and an end in any case.
 fn be_quiet() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a live structure.
@@ -52,16 +67,21 @@ fn be_quiet() {
         // SAFETY: the default action is always there.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // SAFETY: a signal for this child alone, when the thread that waits for it is gone.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    // SAFETY: arms a timer of this child alone.
-    unsafe { libc::alarm(10) };
+    be_patient(10);
+}
+
+/// This process has so many seconds from now on.
+fn be_patient(seconds: u32) {
+    // SAFETY: arms a timer of this process alone.
+    unsafe { libc::alarm(seconds) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use nix::poll::{PollFd, PollFlags, poll};
+    use nix::sys::signal::kill;
+    use nix::unistd::{pipe, read};
     use std::os::fd::AsFd as _;
 
     #[test]
@@ -79,21 +99,53 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_return_ends_with_its_parent() {
-        let (read, write) = nix::unistd::pipe().unwrap();
-        let wait = || loop {
-            // SAFETY: waits for a signal.
-            unsafe { libc::pause() };
+        /// Ends its parent once it is set to end with it, and would live on for long.
+        fn inner() -> i32 {
+            be_patient(60);
+            let _ = kill(getppid(), Signal::SIGKILL);
+            loop {
+                // SAFETY: waits for a signal.
+                unsafe { libc::pause() };
+            }
+        }
+        // In a process of its own, because other tests' children would inherit the pipe.
+        let ends = outcome(|| {
+            be_patient(60);
+            let Ok((end, write)) = pipe() else {
+                return 1;
+            };
+            if outcome(|| outcome(inner).map_or(1, |_| 2)).ok() != Some(Outcome::Signalled(9)) {
+                return 3;
+            }
+            // The pipe is at its end when nobody is left who could write to it.
+            drop(write);
+            let mut ends = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ends, 20_000_u16) {
+                Ok(1) if read(&end, &mut [0]) == Ok(0) => 0,
+                _ => 4,
+            }
+        });
+        assert_eq!(ends.unwrap(), Outcome::Exited(0), "4: the inner child lives on");
+    }
+
+    #[test]
+    fn a_parent_that_was_gone_before_is_not_waited_for() {
+        let gone = || {
+            // SAFETY: the child does nothing.
+            match unsafe { fork() } {
+                Ok(ForkResult::Parent { child }) => waitpid(child, None).map(|_| child),
+                // SAFETY: ends the child without running the parent's exit handlers.
+                Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
+                Err(error) => Err(error),
+            }
         };
         let ends = outcome(|| {
-            // Before the ten seconds that the inner child has.
-            // SAFETY: arms a timer of the child.
-            unsafe { libc::alarm(1) };
-            outcome(wait).map_or(1, |_| 0)
+            end_with(getppid());
+            gone().map_or(1, |parent| {
+                end_with(parent);
+                2
+            })
         });
-        assert_eq!(ends.unwrap(), Outcome::Hung);
-        // The pipe is at its end when nobody is left who could write to it.
-        drop(write);
-        let mut ends = [PollFd::new(read.as_fd(), PollFlags::POLLIN)];
-        assert_eq!(poll(&mut ends, 5000_u16).unwrap(), 1, "the inner child lives on");
+        assert_eq!(ends.unwrap(), Outcome::Signalled(libc::SIGKILL));
     }
 }
