@@ -30,19 +30,22 @@ pub(crate) struct Arguments {
     /// driven: it says how their page is laid out.
     #[arg(long)]
     drive: bool,
-    /// With --drive: give up on an image that has not answered every call after so many seconds.
+    /// With --drive: give up on an image that has not answered every call so many seconds after
+    /// the first.
+    ///
+    /// Its process is killed then, with all that it forked.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "drive",
           value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// The process of its own, which gets the image as its input.
-    #[arg(long, hide = true)]
-    driven: bool,
+    /// This is the process of its own, of a parent; it gets the image as its input.
+    #[arg(long, hide = true, value_name = "PARENT")]
+    driven: Option<i32>,
 }
 
 /// Prints a line for each rule; an error is what keeps the image from being judged.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.driven {
-        return Ok(super::drive::here(arguments.limit));
+    if let Some(parent) = arguments.driven {
+        return Ok(super::driven::run(parent));
     }
     let (name, bytes) = match &arguments.file {
         Some(file) => (file.display().to_string(), read(file)?),

@@ -1,98 +1,130 @@
 //! `kernel-sim image check --drive`: the image's code runs in a child, which may die of it.
-//!
-//! The child gets the image as its input and says what it is about to call before it calls, so that
-//! a crash or an endless loop has a name. Its lines: `c CALL`, `d DIFFERENCE`, and at the end
-//! `n CALLS PAGES`, or `e ERROR` if it could not go on.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use kernel_sim::drive::{Drive, Event, NEIGHBOURS, ids};
+use kernel_sim::drive::{Drive, NEIGHBOURS, ids};
 use linker::Image;
 use linker::judge::{Arch, ImageFile};
 
 use super::print_wrapped;
+use super::ward::{Next, Ward};
 
 /// The most differences that are shown.
 const SHOWN: usize = 20;
 
-/// Drives `file` in a child, which is ended after `limit` seconds, and prints what it finds.
-pub(crate) fn run(name: &str, file: &ImageFile<'static>, limit: u32) -> anyhow::Result<ExitCode> {
+/// How long the child may take before its first call, which is none of the image's doing.
+const READY: Duration = Duration::from_secs(60);
+
+/// What the child said, and how it came to its end.
+struct Heard {
+    /// The last call that it was about to make; empty before the first one.
+    last: String,
+    /// Wrong answers, of which the first are shown.
+    wrong: usize,
+    shown: Vec<String>,
+    end: End,
+}
+
+enum End {
+    /// All calls were made: how many, and on how many pages.
+    Driven(String, String),
+    /// One of them did more than return, in words that stand before it.
+    Stopped(String),
+    /// The child could not go on, for its own reason.
+    Error(String),
+}
+
+/// Drives `file` in a child, which is ended `limit` seconds after its first call, and prints what it
+/// finds.
+pub(super) fn run(name: &str, file: &ImageFile<'static>, limit: u32) -> anyhow::Result<ExitCode> {
     let drive = drive_of(file).with_context(|| format!("{name} cannot be driven"))?;
     announce(&drive);
-    let mut child = Command::new(std::env::current_exe().context("finding this program")?)
-        .args(["image", "check", "--driven", "--drive", "--limit", &limit.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting the process that maps the image")?;
-    let mut input = child.stdin.take().context("the child's input is a pipe")?;
-    input.write_all(file.bytes).context("giving the child the image")?;
-    drop(input);
-    let output = child.stdout.take().context("the child's output is a pipe")?;
-    let (mut last, mut made, mut differences) = (String::new(), None, Vec::new());
-    for line in BufReader::new(output).lines() {
-        let line = line.context("reading what the child says")?;
-        match line.split_once(' ') {
-            Some(("c", call)) => call.clone_into(&mut last),
-            Some(("d", what)) => differences.push(format!("{last}: {what}")),
-            Some(("n", numbers)) => {
-                made = numbers.split_once(' ').map(|(c, p)| [c, p].map(str::to_owned))
-            }
-            Some(("e", error)) => bail!("driving {name}: {error}"),
-            _ => bail!("the child said {line:?}"),
-        }
-    }
-    let status = child.wait().context("waiting for the child")?;
-    for difference in differences.iter().take(SHOWN) {
+    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+    let parent = std::process::id().to_string();
+    command.args(["image", "check", "--drive", "--driven", &parent]);
+    let Heard { last, wrong, shown, end } =
+        hear(Ward::start(&mut command, file.bytes, READY)?, limit)?;
+    for difference in &shown {
         println!("differs  {difference}");
     }
-    if differences.len() > SHOWN {
-        println!("and {} more", differences.len() - SHOWN);
+    if wrong > shown.len() {
+        println!("and {} more", wrong - shown.len());
     }
-    let found = match (status.signal(), made) {
-        (Some(libc::SIGALRM), _) => format!("did not return within {limit} seconds from {last}"),
-        (Some(signal), _) => format!("was ended by signal {signal} in {last}"),
-        (None, Some([calls, pages])) => {
-            format!("{calls} calls on {pages} pages, {} wrong answers", differences.len())
+    match end {
+        End::Driven(calls, pages) => {
+            println!("driven: {calls} calls on {pages} pages, {wrong} wrong answers");
+            return Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        (None, None) => bail!("the child ended with {status}"),
+        // None of the image's code has run, so nothing is said of it.
+        End::Stopped(how) if last.is_empty() => {
+            bail!("{name} cannot be driven: the child {how} its beginning")
+        }
+        End::Stopped(how) => println!("driven: {how} {last}"),
+        End::Error(error) if wrong == 0 => bail!("{name} cannot be driven: {error}"),
+        End::Error(error) => println!("driven: no further than {last}: {error}"),
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Listens to the child until there is no more to hear, and ends it.
+fn hear(mut ward: Ward, limit: u32) -> anyhow::Result<Heard> {
+    let (mut last, mut made) = (String::new(), None);
+    let (mut wrong, mut shown) = (0, Vec::new());
+    let end = loop {
+        let line = match ward.next()? {
+            Next::Said(line) => line,
+            Next::Ended => break None,
+            Next::Late if last.is_empty() => {
+                break Some(End::Stopped(format!("took {} seconds for", READY.as_secs())));
+            }
+            Next::Late => {
+                break Some(End::Stopped(format!("did not return within {limit} seconds from")));
+            }
+        };
+        match line.split_once(' ') {
+            Some(("c", call)) => {
+                if last.is_empty() {
+                    ward.give(Duration::from_secs(limit.into()));
+                }
+                call.clone_into(&mut last);
+            }
+            Some(("d", what)) => {
+                wrong += 1;
+                if shown.len() < SHOWN {
+                    shown.push(format!("{last}: {what}"));
+                }
+            }
+            Some(("n", numbers)) => {
+                made = numbers.split_once(' ').map(|(c, p)| [c, p].map(str::to_owned));
+            }
+            Some(("e", error)) => break Some(End::Error(error.to_owned())),
+            _ if line == "f" => {
+                break Some(End::Stopped("left another process behind in".to_owned()));
+            }
+            _ => break Some(End::Stopped(format!("wrote {line:?} to the output in"))),
+        }
     };
-    println!("driven: {found}");
-    let is_good = status.success() && differences.is_empty();
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let status = ward.end()?;
+    let end = end.unwrap_or_else(|| match made {
+        Some([calls, pages]) if status.success() => End::Driven(calls, pages),
+        _ => End::Stopped(ended(status)),
+    });
+    Ok(Heard { last, wrong, shown, end })
 }
 
-/// Drives the image that is this process's input: it is the child.
-pub(crate) fn here(limit: u32) -> ExitCode {
-    match drive_input(limit) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("e {error:#}");
-            ExitCode::FAILURE
-        }
+/// How a process ended by itself.
+fn ended(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was ended by signal {signal} in"),
+        (None, code) => format!("ended the process with exit code {} in", code.unwrap_or(0)),
     }
-}
-
-fn drive_input(limit: u32) -> anyhow::Result<()> {
-    let mut bytes = Vec::new();
-    std::io::stdin().read_to_end(&mut bytes).context("reading the image")?;
-    // Kept for the rest of the process, which does nothing else.
-    let drive = drive_of(&ImageFile::read(bytes.leak())?)?;
-    // SAFETY: arms a timer of this process, which has no handler for it.
-    unsafe { libc::alarm(limit) };
-    let made = drive.run(|event| match event {
-        Event::Call(call) => println!("c {call}"),
-        Event::Difference(what) => println!("d {what}"),
-    })?;
-    println!("n {} {}", made.calls, made.pages);
-    Ok(())
 }
 
 /// What an image has to be for it: of this machine, and one that says how its page is laid out.
-fn drive_of(file: &ImageFile<'static>) -> anyhow::Result<Drive> {
+pub(super) fn drive_of(file: &ImageFile<'static>) -> anyhow::Result<Drive> {
     if file.arch != Arch::X86_64 {
         bail!("it is for {}, and its code would have to run on this x86_64", file.arch.name());
     }

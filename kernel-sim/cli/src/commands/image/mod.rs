@@ -3,9 +3,11 @@
 mod build;
 mod check;
 mod drive;
+mod driven;
 mod export;
 mod own;
 mod show;
+mod ward;
 
 use std::fs::File;
 use std::io::{self, Read as _};
