@@ -82,10 +82,12 @@ fn system_call(number: u8, first: u8) -> Vec<u8> {
     vec![0xbf, first, 0, 0, 0, 0xb8, number, 0, 0, 0, 0x0f, 0x05]
 }
 
+/// A file mode mask that only an image's code sets.
+const MASK: u8 = 0o133;
+
 /// Forks, once in all and whoever runs it: only where the file mode mask is not yet an odd one. The
 /// second process goes on with `second`.
 fn fork_once(second: &[u8]) -> Vec<u8> {
-    const MASK: u8 = 0o133;
     let (umask, fork) = (system_call(95, MASK), system_call(57, 0));
     let second_length = u8::try_from(second.len()).unwrap();
     let rest = u8::try_from(fork.len()).unwrap() + 4 + second_length;
@@ -170,6 +172,19 @@ impl Driving {
         }
     }
 
+    /// Waits until the image's code has set [`MASK`].
+    fn wait_until_called(&self) {
+        let begin = Instant::now();
+        let has_mask = |process: &Pid| {
+            let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+            status.contains(&format!("Umask:\t0{MASK:o}\n"))
+        };
+        while !self.processes().iter().any(has_mask) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", self.processes());
+            sleep(Duration::from_millis(5));
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         let command = self.command.as_ref().unwrap().id().cast_signed();
         kill(Pid::from_raw(command), signal).unwrap();
@@ -239,7 +254,7 @@ fn a_crash_is_told_at_once_while_a_forked_process_holds_the_output() {
     let mut code = fork_once(&SPIN);
     let end = code.len() - SUCCESS.len();
     code.splice(end.., [0x0f, 0x0b]);
-    let output = Driving::start("drive-fork-crash", &code, "40").end();
+    let output = Driving::start("drive-fork-crash", &code, "100").end();
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("driven: was ended by signal 4 in __vdso_clock_getres("), "{text}");
@@ -248,12 +263,17 @@ fn a_crash_is_told_at_once_while_a_forked_process_holds_the_output() {
 #[test]
 fn a_signal_that_ends_the_command_ends_what_it_drives() {
     // A terminal's Ctrl-C reaches the command alone: the image's process is in another group.
+    let spin = [&system_call(95, MASK)[..], &SPIN].concat();
+    let mut fork_and_spin = fork_once(&SPIN);
+    fork_and_spin.truncate(fork_and_spin.len() - SUCCESS.len());
+    fork_and_spin.extend(SPIN);
     for (signal, processes, code) in [
-        (Signal::SIGINT, 2, SPIN.to_vec()),
-        (Signal::SIGKILL, 2, SPIN.to_vec()),
-        (Signal::SIGTERM, 3, [&fork_once(&SPIN)[..fork_once(&SPIN).len() - 3], &SPIN].concat()),
+        (Signal::SIGINT, 2, &spin),
+        (Signal::SIGKILL, 2, &spin),
+        (Signal::SIGTERM, 3, &fork_and_spin),
     ] {
-        let driving = Driving::start(&format!("drive-{signal}"), &code, "50");
+        let driving = Driving::start(&format!("drive-{signal}"), code, "100");
+        driving.wait_until_called();
         driving.wait_for(processes);
         driving.signal(signal);
         assert_eq!(driving.end().status.signal(), Some(signal as i32));
