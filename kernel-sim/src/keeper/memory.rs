@@ -234,8 +234,30 @@ mod tests {
 
     use super::*;
 
+    /// Runs `test`, which is called `name`, in a process where no other test does: a child that one
+    /// forks has every descriptor of its process for a while, and memory is not alone meanwhile.
+    fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
+        const VARIABLE: &str = "TEST_IN_A_PROCESS_OF_ITS_OWN";
+        if std::env::var_os(VARIABLE).is_some() {
+            return test();
+        }
+        let path = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([&path, "--exact", "--nocapture"])
+            .env(VARIABLE, "")
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
+
     #[test]
     fn two_that_ask_at_once_are_both_told() {
+        in_a_process_of_its_own("two_that_ask_at_once_are_both_told", two_ask_at_once);
+    }
+
+    fn two_ask_at_once() {
         let (memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
         drop(readable);
         let descriptor = memory.descriptor();
@@ -250,6 +272,10 @@ mod tests {
 
     #[test]
     fn the_memory_is_sealed_and_knows_when_it_is_alone() {
+        in_a_process_of_its_own("the_memory_is_sealed_and_knows_when_it_is_alone", is_sealed);
+    }
+
+    fn is_sealed() {
         let (mut memory, readable) = PageMemory::new(&linker::SYSCALL).unwrap();
         memory.writer().format(datapage::Features::empty(), 4096);
         assert!(memory.page().header().is_ok(), "the keeper can write");
