@@ -57,6 +57,8 @@ pub(super) fn namespace() -> Offsets {
 enum Content {
     /// Every clock, each with a time of its own.
     Published,
+    /// Zeros, as they were mapped: nobody has formatted it.
+    Zeroed,
     /// Nothing yet.
     Unpublished,
     /// Every clock, by a writer that died in the middle of the next update.
@@ -81,13 +83,13 @@ impl State {
         Self { mode, content, features: Features::empty(), is_in_namespace: false, values }
     }
 
-    /// Every mode, an unpublished page and a torn one, each also behind the page of a namespace; and
+    /// Every mode, a zeroed page, an unpublished and a torn one, each also behind the page of a namespace; and
     /// each way of asking the CPU that holds on this machine, beside a bit that means none.
     pub(super) fn all() -> Vec<Self> {
         let is_there = |mode: &ClockMode| *mode != ClockMode::RDTSCP || crate::host::has_rdtscp();
         let published = MODES.into_iter().filter(is_there);
         let mut states: Vec<_> = published.map(|mode| Self::of(mode, Content::Published)).collect();
-        for content in [Content::Unpublished, Content::Torn] {
+        for content in [Content::Zeroed, Content::Unpublished, Content::Torn] {
             states.push(Self::of(ClockMode::COUNTER, content));
         }
         let behind: Vec<_> =
@@ -116,6 +118,11 @@ impl State {
             let is_coarse = ClockSet::COARSE.contains(clock);
             let nanos = if is_coarse { 123_456_789 } else { 999_999_000 << SHIFT };
             self.values.set(id, Instant { secs, nanos });
+        }
+        if self.content == Content::Zeroed {
+            let (words, _) = mapped.split_words();
+            words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            return Ok(());
         }
         let slot_bytes = mapped.image().slot_bytes;
         let (mut writer, _) = mapped.split();
@@ -158,7 +165,7 @@ impl State {
     pub(super) fn seconds(&self) -> Option<i64> {
         let is_told = match self.content {
             Content::Published => true,
-            Content::Unpublished => false,
+            Content::Zeroed | Content::Unpublished => false,
             Content::Torn => !self.is_in_namespace,
         };
         let wall = self.values.get(ClockId::REALTIME)?;
@@ -211,6 +218,7 @@ impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let content = match self.content {
             Content::Published => "published",
+            Content::Zeroed => "zeroed",
             Content::Unpublished => "unpublished",
             Content::Torn => "torn",
         };

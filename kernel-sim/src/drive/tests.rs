@@ -234,6 +234,25 @@ fn a_fault_in_one_way_of_calling_is_found_by_exactly_those_calls() {
 }
 
 #[test]
+fn a_fault_on_a_page_that_nobody_formatted_is_found_there_alone() {
+    let image = linker::SYSCALL;
+    let name = "__vdso_clock_getres";
+    // cmp dword ptr [rip + to the kernel's page], 0; jne on; xor eax, eax; ret: the page's magic.
+    let mut code = vec![0x83, 0x3d, 0, 0, 0, 0, 0, 0x75, 0x03, 0x31, 0xc0, 0xc3];
+    let next = image.bytes.len().next_multiple_of(16) + 7;
+    let magic = datapage::layout::offset::MAGIC;
+    let distance = i32::try_from(image.data_offset() + next - magic).unwrap();
+    code[2..6].copy_from_slice(&(-distance).to_le_bytes());
+    let on_kernels = State::all().into_iter().filter(|state| !state.is_in_namespace).collect();
+    let (_, wrong) = wrong_on(&with_code_before(name, &code), on_kernels);
+    // Each id, twice with a pointer and once without.
+    assert!(wrong.len() > 600, "{}", wrong.len());
+    for call in wrong {
+        assert!(call.starts_with(name) && call.contains("page zeroed: 0"), "{call}");
+    }
+}
+
+#[test]
 fn code_before_a_function_is_no_fault_by_itself() {
     for name in ["__vdso_clock_gettime", "time", "getcpu"] {
         assert_eq!(wrong_on_some(&with_code_before(name, &[0x90])), [] as [&str; 0], "{name}");

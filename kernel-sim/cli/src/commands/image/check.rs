@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Then map it and call every function with every id, null or not, on every page.
     ///
     /// Every function under both of its names; ids beyond any clock's; pages in every clock mode,
-    /// unpublished, torn, and behind that of a time namespace. What a page serves has to be exact,
+    /// zeroed, unpublished, torn, and behind that of a time namespace. What a page serves has to be exact,
     /// the rest the kernel's own answer, and NULL a fault where it is a mistake. This runs the
     /// image's code, in a process of its own, as you. Only x86_64 images with a uVDSO note can be
     /// driven: it says how their page is laid out.

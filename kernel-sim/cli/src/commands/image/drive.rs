@@ -154,8 +154,8 @@ fn announce(drive: &Drive) {
     print_wrapped(
         "",
         "pages",
-        "each clock mode, unpublished, torn, all of these behind the page of a time namespace, and \
-         each way of getcpu that this machine has",
+        "each clock mode, zeroed, unpublished, torn, all of these behind the page of a time \
+         namespace, and each way of getcpu that this machine has",
     );
     if !drive.not_called().is_empty() {
         let what =
