@@ -5,17 +5,15 @@
 //! MONOTONIC_RAW are followed, the three differences are measured once and kept until a
 //! measurement excludes them, and a difference that changes is a step of its clock.
 
-use std::cell::Cell;
-
-use datapage::cycles::MAX_SHIFT;
-use datapage::{ClockId, ClockMode, PageValues, Scale};
+use datapage::{ClockId, ClockMode, PageValues};
 use libc::c_int;
 
 use crate::host::{Bounds, HostClocks, Pair, counter_mode};
-use crate::keeper::Line;
 use crate::keeper::follow::{Bend, Follower, NotContinued, was_interrupted};
+use crate::keeper::shown::Shown;
+use crate::keeper::ticks::tick_nanos;
 
-const NANOS_PER_SEC: i128 = 1_000_000_000;
+pub(super) const NANOS_PER_SEC: i128 = 1_000_000_000;
 
 /// By how much REALTIME, its coarse twin, TAI, `gettimeofday` and `time` are moved away from the
 /// host's, in nanoseconds.
@@ -224,73 +222,6 @@ impl Difference {
     }
 }
 
-/// The clocks as the page of a keeper before this one shows them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    mode: ClockMode,
-    monotonic: Line,
-    raw: Line,
-    /// REALTIME - MONOTONIC as readers see it, in nanoseconds.
-    realtime: i128,
-    /// BOOTTIME - MONOTONIC, likewise.
-    boottime: i128,
-}
-
-impl Shown {
-    /// What a page shows from `now` on.
-    ///
-    /// `None` if it was left in the middle of an update, or does not show this counter's clocks.
-    /// While nobody writes it, another look finds the same.
-    pub(crate) fn on(page: &datapage::Page, now: u64) -> Option<Self> {
-        let mode = counter_mode();
-        let line = |clock| shown_line(page, mode, clock, now);
-        let monotonic = line(ClockId::MONOTONIC)?;
-        let ahead = |clock| {
-            let other = line(clock)?;
-            Some((other.at - monotonic.at) >> monotonic.shift)
-        };
-        Some(Self {
-            mode,
-            monotonic,
-            raw: line(ClockId::MONOTONIC_RAW)?,
-            realtime: ahead(ClockId::REALTIME)?,
-            boottime: ahead(ClockId::BOOTTIME)?,
-        })
-    }
-}
-
-/// The line on which a page in this mode shows a clock, from `now` on.
-fn shown_line(page: &datapage::Page, mode: ClockMode, clock: ClockId, now: u64) -> Option<Line> {
-    let found = Cell::new(None);
-    let read = page.precise(clock.slot()?, |mode| {
-        found.set(Some(mode));
-        Some(now)
-    })?;
-    if found.get() != Some(mode) || read.shift > MAX_SHIFT {
-        return None;
-    }
-    let secs = i128::from(read.sec.cast_signed()) * (NANOS_PER_SEC << read.shift);
-    let since = i128::from(read.elapsed()) * i128::from(read.mult);
-    let at = secs + i128::from(read.nsec) + since;
-    Some(Line { cycle: now, at, mult: read.mult, shift: read.shift })
-}
-
-/// Whether a page shows clocks that are not made from the counter; not of one that was left in the
-/// middle of an update, which shows none.
-#[must_use]
-pub(crate) fn is_without_counter(page: &datapage::Page) -> bool {
-    let found = Cell::new(None);
-    let slot = ClockId::MONOTONIC.slot();
-    // Without a counter nothing is read, but for the mode.
-    let _ = slot.and_then(|slot| {
-        page.precise(slot, |mode| {
-            found.set(Some(mode));
-            None
-        })
-    });
-    matches!(found.get(), Some(ClockMode::NONE | ClockMode::MEMORY))
-}
-
 /// TAI - REALTIME: whole seconds by definition, so one measurement is exact.
 fn tai_difference(host: &HostClocks) -> Option<i128> {
     let bounds = host.difference(libc::CLOCK_TAI, libc::CLOCK_REALTIME, ROUNDS_CHECK)?;
@@ -314,132 +245,10 @@ fn series(host: &HostClocks, clock: c_int) -> [Pair; SERIES] {
     series
 }
 
-/// Nanoseconds of a tick, rounded as Linux rounds `TICK_NSEC`.
-#[must_use]
-pub(crate) fn tick_nanos(hz: u32) -> u32 {
-    (1_000_000_000 + hz / 2) / hz.max(1)
-}
-
-/// What a page shows when the counter is no clock: the host's own values as of this tick, in
-/// nanoseconds as they are, and the precise clocks left to the kernel.
-#[must_use]
-pub(crate) fn values_without_counter(host: &HostClocks, hz: u32) -> PageValues {
-    let mut values = PageValues {
-        clock_mode: ClockMode::NONE,
-        hrtimer_res: host.resolution(libc::CLOCK_MONOTONIC),
-        coarse_res: tick_nanos(hz),
-        ..PageValues::default()
-    };
-    fill(&mut values, host, 0);
-    values
-}
-
-/// What a page shows when the counter is no clock and REALTIME is moved: the kernel's own answer
-/// would be another time, so the clocks stand still between ticks, on a counter of the page's own
-/// that counts nanoseconds.
-#[must_use]
-pub(crate) fn values_by_tick(host: &HostClocks, shift: Shift, hz: u32) -> PageValues {
-    let counter = u64::try_from(host.nanos(libc::CLOCK_MONOTONIC)).unwrap_or(0);
-    let nanoseconds = Scale { mask: u64::MAX, mult: 1, shift: 0 };
-    let mut values = PageValues {
-        clock_mode: ClockMode::MEMORY,
-        cycle_last: counter,
-        steered: nanoseconds,
-        raw: nanoseconds,
-        hrtimer_res: tick_nanos(hz),
-        coarse_res: tick_nanos(hz),
-        ..PageValues::default()
-    };
-    fill(&mut values, host, shift.0);
-    values
-}
-
-fn fill(values: &mut PageValues, host: &HostClocks, shift: i128) {
-    let moved = [ClockId::REALTIME, ClockId::REALTIME_COARSE, ClockId::TAI];
-    let all = (0..12).map(ClockId).filter(|clock| clock.slot().is_some());
-    for clock in all {
-        let shift = if moved.contains(&clock) { shift } else { 0 };
-        let line = Line { cycle: 0, at: host.nanos(clock.0), mult: 0, shift: 0 };
-        values.set(clock, line.coarse(shift));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::MappedImage;
-    use datapage::{Features, Instant};
-
-    /// A host whose clocks the test sets: another page, on this machine's counter.
-    struct Host {
-        mapped: MappedImage,
-        values: PageValues,
-    }
-
-    const SECOND: u64 = 1_000_000_000 << 30;
-
-    impl Host {
-        fn new() -> Self {
-            let mapped = MappedImage::new(&linker::SYSCALL).unwrap();
-            // Half a nanosecond a cycle, and a little less for RAW.
-            let scale = |mult| Scale { mask: u64::MAX, mult, shift: 30 };
-            let mut values = PageValues {
-                clock_mode: ClockMode::COUNTER,
-                cycle_last: HostClocks::new().unwrap().counter(),
-                steered: scale(1 << 29),
-                raw: scale((1 << 29) - 5_000),
-                ..PageValues::default()
-            };
-            let at = |secs, nanos| Instant { secs, nanos };
-            values.set(ClockId::REALTIME, at(1_700_000_000, SECOND / 3));
-            values.set(ClockId::MONOTONIC, at(5_000, SECOND / 7));
-            values.set(ClockId::MONOTONIC_RAW, at(4_999, SECOND / 5));
-            values.set(ClockId::BOOTTIME, at(6_000, SECOND / 7));
-            values.set(ClockId::TAI, at(1_700_000_037, SECOND / 3));
-            let mut host = Self { mapped, values };
-            host.mapped.split().0.format(Features::empty(), 4096);
-            host.publish();
-            host
-        }
-
-        fn publish(&mut self) {
-            self.mapped.split().0.publish(&self.values.validate().unwrap());
-        }
-
-        /// Moves clocks by whole seconds.
-        fn jump(&mut self, jumps: &[(ClockId, i64)]) {
-            for &(clock, seconds) in jumps {
-                let mut instant = self.values.get(clock).unwrap();
-                instant.secs += seconds;
-                self.values.set(clock, instant);
-            }
-            self.publish();
-        }
-
-        fn clocks(&self) -> HostClocks {
-            HostClocks::of(&self.mapped.functions()).unwrap()
-        }
-
-        fn follow(&self, shift: Shift) -> Clocks {
-            let host = self.clocks();
-            (0..10)
-                .find_map(|_| {
-                    let first = FirstLook::new(&host);
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                    Clocks::new(host, &first, shift, 250)
-                })
-                .expect("nobody sets these clocks")
-        }
-    }
-
-    /// What a page with these values says at a counter value, in nanoseconds.
-    fn shown(values: &PageValues, clock: ClockId, counter: u64) -> i128 {
-        let raw = clock == ClockId::MONOTONIC_RAW;
-        let Scale { mult, shift, .. } = if raw { values.raw } else { values.steered };
-        let instant = values.get(clock).unwrap();
-        let at = i128::from(instant.secs) * (1_000_000_000 << shift) + i128::from(instant.nanos);
-        Line { cycle: values.cycle_last, at, mult, shift }.at(counter) >> shift
-    }
+    use crate::keeper::pretended::{Host, page_with, shown};
 
     const PRECISE: [ClockId; 5] = [
         ClockId::REALTIME,
@@ -499,15 +308,6 @@ mod tests {
         }
     }
 
-    /// A page that shows these values.
-    fn page_with(values: &PageValues) -> MappedImage {
-        let mut page = MappedImage::new(&linker::SYSCALL).unwrap();
-        let (mut writer, _) = page.split();
-        writer.format(Features::empty(), 4096);
-        writer.publish(&values.validate().unwrap());
-        page
-    }
-
     /// A look at the host's clocks that was not disturbed.
     fn look_at(host: HostClocks, shown: &Shown, shift: Shift) -> Result<Clocks, NotContinued> {
         let look = || Clocks::continued(host, shown, shift, 250);
@@ -541,19 +341,6 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_does_not_show_the_counters_clocks_is_not_gone_on_from() {
-        let clocks = HostClocks::new().unwrap();
-        let shown = |values: &PageValues| Shown::on(page_with(values).page(), clocks.counter());
-        assert!(shown(&values_without_counter(&clocks, 250)).is_none(), "mode NONE");
-        assert!(shown(&values_by_tick(&clocks, Shift::default(), 250)).is_none(), "mode MEMORY");
-        let mut late = Host::new().values;
-        late.clock_mode = counter_mode();
-        let late = shown(&late).unwrap();
-        let continued = Clocks::continued(clocks, &late, Shift::default(), 250);
-        assert!(continued.is_err(), "another time and rate than this host's");
-    }
-
-    #[test]
     fn a_page_that_is_a_step_from_the_host_is_told_from_a_look_that_was_disturbed() {
         let host = Host::new();
         let first = host.follow(Shift::default());
@@ -566,39 +353,6 @@ mod tests {
             let shown = Shown::on(page.page(), host.clocks().counter()).unwrap();
             let why = look_at(host.clocks(), &shown, Shift::default()).unwrap_err();
             assert_eq!(why, NotContinued::Step, "{clock:?}");
-        }
-    }
-
-    #[test]
-    fn without_a_counter_the_values_are_the_hosts_as_of_the_tick() {
-        let host = HostClocks::new().unwrap();
-        let before = host.nanos(libc::CLOCK_REALTIME);
-        let none = values_without_counter(&host, 250);
-        let moved = values_by_tick(&host, Shift(-5 * NANOS_PER_SEC), 100);
-        let after = host.nanos(libc::CLOCK_REALTIME);
-        assert_eq!((none.clock_mode, none.coarse_res), (ClockMode::NONE, 4_000_000));
-        assert_eq!((moved.clock_mode, moved.hrtimer_res), (ClockMode::MEMORY, 10_000_000));
-        let realtime = shown(&none, ClockId::REALTIME, none.cycle_last);
-        assert!((before..=after).contains(&realtime));
-        let realtime = shown(&moved, ClockId::REALTIME, moved.cycle_last) + 5 * NANOS_PER_SEC;
-        assert!((before..=after).contains(&realtime));
-        let boottime = shown(&moved, ClockId::BOOTTIME, moved.cycle_last);
-        assert!((0..1_000_000_000).contains(&(host.nanos(libc::CLOCK_BOOTTIME) - boottime)));
-    }
-
-    #[test]
-    fn a_counter_that_is_behind_the_page_shows_its_base() {
-        let host = Host::new();
-        let line = |now| {
-            let mode = ClockMode::COUNTER;
-            shown_line(host.mapped.page(), mode, ClockId::MONOTONIC, now).unwrap()
-        };
-        let last = host.values.cycle_last;
-        let base = line(last).at;
-        assert_eq!(base, 5_000 * i128::from(SECOND) + i128::from(SECOND / 7));
-        assert_eq!(line(last + 1_000).at, base + (1_000 << 29));
-        for behind in [1, 1_000_000, 1 << 62] {
-            assert_eq!(line(last.wrapping_sub(behind)).at, base, "{behind}");
         }
     }
 }

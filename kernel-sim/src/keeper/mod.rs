@@ -6,13 +6,22 @@
 //! | `line.rs` | how is a clock extrapolated between two ticks |
 //! | `follow.rs` | how is one clock of the host followed without ever going back |
 //! | `clocks.rs` | how do all clocks of the page come from two that are followed |
-//! | `process.rs` | when does the keeper tick, and when does it end |
+//! | `shown.rs` | what does a page show that a keeper before this one has left behind |
+//! | `uncounted.rs` | what does the page show when the counter is no clock |
+//! | `ticks.rs` | when does the keeper tick, and how long is a tick |
+//! | `pretended.rs` | on which clocks is this tested |
+//! | `process.rs` | what does it do at each tick, and when does it end |
 
 mod clocks;
 mod follow;
 mod line;
 mod memory;
+#[cfg(test)]
+mod pretended;
 mod process;
+mod shown;
+mod ticks;
+mod uncounted;
 
 pub use clocks::{Bends, Clocks, FirstLook, Shift};
 pub use follow::Follower;

@@ -1,19 +1,18 @@
-//! When the keeper ticks, and when it ends.
+//! What the keeper does at each tick, and when it ends.
 
 use std::io;
 use std::time::Duration;
 
 use datapage::Features;
 use nix::errno::Errno;
-use nix::time::{ClockId as HostClock, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
 use crate::host::{HostClocks, NoCounter, counter_is_in_use, getcpu_features};
-use crate::keeper::clocks::{
-    Clocks, FirstLook, Shift, Shown, is_without_counter, tick_nanos, values_by_tick,
-    values_without_counter,
-};
+use crate::keeper::clocks::{Clocks, FirstLook, Shift};
 use crate::keeper::follow::NotContinued;
 use crate::keeper::memory::PageMemory;
+use crate::keeper::shown::{Shown, is_without_counter};
+use crate::keeper::ticks::{Looks, Ticks};
+use crate::keeper::uncounted::{values_by_tick, values_without_counter};
 
 /// Writes a page until nobody uses it any more.
 #[derive(Debug)]
@@ -132,7 +131,7 @@ impl Keeper {
             tell(News::CounterLost(why));
         }
         let mut ticks = Ticks::new(self.hz);
-        let mut looks = Looks { next: now() + BETWEEN_COUNTER_LOOKS };
+        let mut looks = Looks::new();
         loop {
             let tick = ticks.wait();
             if self.memory.is_alone().map_err(lease)? {
@@ -239,62 +238,6 @@ fn first_clocks(host: HostClocks, shift: Shift, hz: u32) -> Result<Clocks, Keepe
         }
     }
     Err(KeeperError::Restless)
-}
-
-/// How long the keeper stays at most after the last program has ended.
-const LOOK_AROUND: Duration = Duration::from_millis(4);
-
-/// A regular tick; one that comes too late is left out, not made up for.
-struct Ticks {
-    period: Duration,
-    next: Duration,
-}
-
-impl Ticks {
-    fn new(hz: u32) -> Self {
-        let period = Duration::from_nanos(u64::from(tick_nanos(hz)));
-        Self { period, next: now() + period }
-    }
-
-    /// Waits for the next tick, or for a while; returns whether it is time for the tick.
-    fn wait(&mut self) -> bool {
-        let until = self.next.min(now() + LOOK_AROUND);
-        let flags = ClockNanosleepFlags::TIMER_ABSTIME;
-        // A signal only makes a tick come early.
-        let _ = clock_nanosleep(HostClock::CLOCK_MONOTONIC, flags, &until.into());
-        if until < self.next {
-            return false;
-        }
-        self.next += self.period;
-        let now = now();
-        if self.next <= now {
-            self.next = now + self.period;
-        }
-        true
-    }
-}
-
-/// When to look again whether the host still keeps time with the counter.
-struct Looks {
-    next: Duration,
-}
-
-/// The host's own watchdog compares its clocksource twice a second.
-const BETWEEN_COUNTER_LOOKS: Duration = Duration::from_millis(500);
-
-impl Looks {
-    fn is_due(&mut self) -> bool {
-        let now = now();
-        let due = self.next <= now;
-        if due {
-            self.next = now + BETWEEN_COUNTER_LOOKS;
-        }
-        due
-    }
-}
-
-fn now() -> Duration {
-    clock_gettime(HostClock::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(test)]
