@@ -9,7 +9,8 @@ use datapage::{ClockId, ClockMode, PageValues};
 use libc::c_int;
 
 use crate::host::{Bounds, HostClocks, Pair, counter_mode};
-use crate::keeper::follow::{Bend, Follower, NotContinued, was_interrupted};
+use crate::keeper::follow::{Bend, Follower, NotContinued};
+use crate::keeper::observe::was_interrupted;
 use crate::keeper::shown::Shown;
 use crate::keeper::ticks::tick_nanos;
 

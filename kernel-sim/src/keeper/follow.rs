@@ -9,19 +9,9 @@
 
 use std::collections::VecDeque;
 
-use crate::host::{Bounds, Pair};
+use crate::host::Pair;
 use crate::keeper::line::Line;
-
-/// A host's clock, observed at one counter value.
-#[derive(Clone, Copy, Debug)]
-struct Observation {
-    /// The counter value.
-    cycle: u64,
-    /// The clock there, in shifted nanoseconds.
-    at: i128,
-    /// How far apart its bounds were.
-    width: i128,
-}
+use crate::keeper::observe::{Observation, as_float, observe, rough_rate, to_nanos};
 
 /// A clock of the host, and the line that readers see in its place.
 #[derive(Clone, Debug)]
@@ -68,10 +58,6 @@ const PACE_DECAY: f64 = 0.95;
 
 /// An observation with bounds this much wider than the narrowest ones was disturbed.
 const DISTURBED: i128 = 2;
-
-/// A series that took this much longer than its fastest pair would have needed was interrupted, and
-/// the rate by which its pairs are compared is not good enough for that.
-const INTERRUPTED: u64 = 4;
 
 /// The shown line's rate differs from the estimated one by no more than this, as in `adjtime(3)`.
 const MAX_SLEW: f64 = 500e-6;
@@ -269,58 +255,6 @@ impl Follower {
     }
 }
 
-/// What a series of pairs says of the clock at the series' last counter value.
-fn observe(series: &[Pair], rate: f64, shift: u32) -> Option<Observation> {
-    let cycle = series.last()?.after;
-    if was_interrupted(series) {
-        return None;
-    }
-    let mult = i128::from(Line::mult_for(rate, shift));
-    let until = |counter: u64| i128::from(cycle.wrapping_sub(counter).cast_signed()) * mult;
-    let mut bounds = Bounds::UNKNOWN;
-    for pair in series {
-        // The clock read `nanos` somewhere between the two counters, and was rounded down.
-        bounds = bounds.and(Bounds {
-            low: (pair.nanos << shift) + until(pair.after),
-            high: ((pair.nanos + 1) << shift) + until(pair.before),
-        })?;
-    }
-    let width = bounds.high - bounds.low;
-    Some(Observation { cycle, at: bounds.middle(), width })
-}
-
-/// Whether the thread was taken off its CPU, or kept busy by an interrupt, within a series.
-#[must_use]
-pub(crate) fn was_interrupted(series: &[Pair]) -> bool {
-    let (Some(first), Some(last)) = (series.first(), series.last()) else {
-        return true;
-    };
-    let width = |pair: &Pair| pair.after.wrapping_sub(pair.before);
-    let fastest = series.iter().map(width).min().unwrap_or(0);
-    let pairs = series.len() as u64;
-    last.after.wrapping_sub(first.before) > fastest * pairs * INTERRUPTED
-}
-
-/// Nanoseconds a cycle from the fastest pair of each series.
-fn rough_rate(first: &[Pair], second: &[Pair]) -> Option<f64> {
-    let fastest = |series: &[Pair]| {
-        let width = |pair: &&Pair| pair.after.wrapping_sub(pair.before);
-        series.iter().min_by_key(width).copied()
-    };
-    let (first, second) = (fastest(first)?, fastest(second)?);
-    let cycles = second.before.wrapping_sub(first.before);
-    let nanos = second.nanos.checked_sub(first.nanos)?;
-    if cycles == 0 || nanos <= 0 {
-        return None;
-    }
-    Some(to_nanos(nanos, 0) / as_float(cycles))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "differences over some ticks")]
-fn to_nanos(shifted: i128, shift: u32) -> f64 {
-    shifted as f64 / (1_u64 << shift) as f64
-}
-
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -328,11 +262,6 @@ fn to_nanos(shifted: i128, shift: u32) -> f64 {
 )]
 fn from_nanos(nanos: f64, shift: u32) -> i128 {
     (nanos * (1_u64 << shift) as f64).round() as i128
-}
-
-#[allow(clippy::cast_precision_loss, reason = "differences over some ticks")]
-fn as_float(cycles: u64) -> f64 {
-    cycles as f64
 }
 
 #[allow(
@@ -347,54 +276,9 @@ fn cycles_of(cycles: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::pretended::{HERTZ, SteadyHost};
 
-    /// A host whose clock is known exactly: pieces of constant rate over a 2.3 GHz counter.
-    struct Host {
-        /// Where a piece begins: the counter, the clock in nanoseconds, nanoseconds a cycle.
-        piece: (u64, f64, f64),
-        random: u64,
-    }
-
-    const HERTZ: f64 = 2.3e9;
-
-    impl Host {
-        fn new() -> Self {
-            Self { piece: (0, 7e9, 1e9 / HERTZ), random: 1 }
-        }
-
-        fn random(&mut self, below: u64) -> u64 {
-            // A linear congruential generator (Knuth, MMIX); its high bits are good enough.
-            self.random = self
-                .random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (self.random >> 33) % below
-        }
-
-        fn nanos(&self, counter: u64) -> f64 {
-            let (from, at, rate) = self.piece;
-            at + as_float(counter - from) * rate
-        }
-
-        fn change_rate(&mut self, counter: u64, parts: f64) {
-            self.piece = (counter, self.nanos(counter), self.piece.2 * (1.0 + parts));
-        }
-
-        fn series(&mut self, mut counter: u64, disturbed: bool) -> Vec<Pair> {
-            let mut series = Vec::new();
-            for _ in 0..12 {
-                let (before, read) = (counter, counter + 45 + self.random(12));
-                let after = read + 45 + self.random(12) + if disturbed { 2_000 } else { 0 };
-                #[allow(clippy::cast_possible_truncation, reason = "rounded down as a clock is")]
-                let nanos = self.nanos(read) as i128;
-                series.push(Pair { before, nanos, after });
-                counter = after + 20;
-            }
-            series
-        }
-    }
-
-    fn distance(follower: &Follower, host: &Host, counter: u64) -> f64 {
+    fn distance(follower: &Follower, host: &SteadyHost, counter: u64) -> f64 {
         let shift = follower.shown.shift;
         // Through seconds, because a float has no picoseconds of a large number.
         let second = 1_000_000_000_i128 << shift;
@@ -407,7 +291,7 @@ mod tests {
 
     /// Runs for `ticks`, and returns the largest distance from the host over the last half.
     fn run(
-        host: &mut Host,
+        host: &mut SteadyHost,
         follower: &mut Follower,
         counter: &mut u64,
         ticks: u32,
@@ -437,7 +321,7 @@ mod tests {
         worst
     }
 
-    fn follow(host: &mut Host, counter: &mut u64) -> Follower {
+    fn follow(host: &mut SteadyHost, counter: &mut u64) -> Follower {
         let first = host.series(*counter, false);
         *counter += 11_500_000;
         let second = host.series(*counter, false);
@@ -446,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_steady_clock_is_followed_within_some_nanoseconds() {
-        let (mut host, mut counter) = (Host::new(), 10_u64.pow(15));
+        let (mut host, mut counter) = (SteadyHost::new(), 10_u64.pow(15));
         host.piece.0 = counter;
         let mut follower = follow(&mut host, &mut counter);
         let worst = run(&mut host, &mut follower, &mut counter, 2_000, false);
@@ -459,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_is_followed_without_a_step() {
-        let (mut host, mut counter) = (Host::new(), 10_u64.pow(12));
+        let (mut host, mut counter) = (SteadyHost::new(), 10_u64.pow(12));
         host.piece.0 = counter;
         let mut follower = follow(&mut host, &mut counter);
         for parts in [1e-6, -20e-6, 0.1e-6, 400e-6, -400e-6] {
@@ -472,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_slept_is_stepped() {
-        let (mut host, mut counter) = (Host::new(), 10_u64.pow(12));
+        let (mut host, mut counter) = (SteadyHost::new(), 10_u64.pow(12));
         host.piece.0 = counter;
         let mut follower = follow(&mut host, &mut counter);
         run(&mut host, &mut follower, &mut counter, 100, false);
@@ -483,25 +367,5 @@ mod tests {
         assert!(distance(&follower, &host, counter).abs() < 30.0);
         let worst = run(&mut host, &mut follower, &mut counter, 200, false);
         assert!(worst < 2.0, "{worst} ns");
-    }
-
-    #[test]
-    fn a_series_that_was_interrupted_or_excludes_itself_says_nothing() {
-        let mut host = Host::new();
-        let mut series = host.series(1_000, false);
-        let rate = host.piece.2;
-        assert!(observe(&series, rate, 32).is_some());
-        series[11].nanos += 5_000;
-        assert!(observe(&series, rate, 32).is_none(), "the clock was set");
-        series[11].nanos -= 5_000;
-        series[0].before -= 900;
-        series[0].nanos -= 200;
-        assert!(observe(&series, rate, 32).is_some(), "one slow pair does no harm");
-        let mut gap = host.series(100_000, false);
-        gap.truncate(6);
-        let mut series = host.series(5_000, false);
-        series.truncate(6);
-        series.extend(gap);
-        assert!(observe(&series, rate, 32).is_none(), "40 microseconds in between");
     }
 }

@@ -4,18 +4,20 @@
 //! |---|---|
 //! | `memory.rs` | what is the memory that programs map, and why can they only read it |
 //! | `line.rs` | how is a clock extrapolated between two ticks |
+//! | `observe.rs` | what does a series of readings say of a clock of the host |
 //! | `follow.rs` | how is one clock of the host followed without ever going back |
 //! | `clocks.rs` | how do all clocks of the page come from two that are followed |
 //! | `shown.rs` | what does a page show that a keeper before this one has left behind |
 //! | `uncounted.rs` | what does the page show when the counter is no clock |
 //! | `ticks.rs` | when does the keeper tick, and how long is a tick |
-//! | `pretended.rs` | on which clocks is this tested |
 //! | `process.rs` | what does it do at each tick, and when does it end |
+//! | `pretended.rs` | on which clocks is this tested |
 
 mod clocks;
 mod follow;
 mod line;
 mod memory;
+mod observe;
 #[cfg(test)]
 mod pretended;
 mod process;

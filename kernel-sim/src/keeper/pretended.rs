@@ -1,13 +1,14 @@
-//! A host whose clocks a test sets, and what pages say of them.
+//! Hosts whose clocks a test sets or knows, and what pages say of them.
 
 use std::thread::sleep;
 use std::time::Duration;
 
 use datapage::{ClockId, ClockMode, Features, Instant, PageValues, Scale};
 
-use crate::host::HostClocks;
+use crate::host::{HostClocks, Pair};
 use crate::keeper::clocks::{Clocks, FirstLook, Shift};
 use crate::keeper::line::Line;
+use crate::keeper::observe::as_float;
 use crate::map::MappedImage;
 
 /// A host whose clocks the test sets: another page, on this machine's counter.
@@ -88,4 +89,50 @@ pub(super) fn page_with(values: &PageValues) -> MappedImage {
     writer.format(Features::empty(), 4096);
     writer.publish(&values.validate().unwrap());
     page
+}
+
+/// A host whose clock is known exactly: pieces of constant rate over a 2.3 GHz counter.
+pub(super) struct SteadyHost {
+    /// Where a piece begins: the counter, the clock in nanoseconds, nanoseconds a cycle.
+    pub(super) piece: (u64, f64, f64),
+    random: u64,
+}
+
+pub(super) const HERTZ: f64 = 2.3e9;
+
+impl SteadyHost {
+    pub(super) fn new() -> Self {
+        Self { piece: (0, 7e9, 1e9 / HERTZ), random: 1 }
+    }
+
+    pub(super) fn random(&mut self, below: u64) -> u64 {
+        // A linear congruential generator (Knuth, MMIX); its high bits are good enough.
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % below
+    }
+
+    pub(super) fn nanos(&self, counter: u64) -> f64 {
+        let (from, at, rate) = self.piece;
+        at + as_float(counter - from) * rate
+    }
+
+    pub(super) fn change_rate(&mut self, counter: u64, parts: f64) {
+        self.piece = (counter, self.nanos(counter), self.piece.2 * (1.0 + parts));
+    }
+
+    pub(super) fn series(&mut self, mut counter: u64, disturbed: bool) -> Vec<Pair> {
+        let mut series = Vec::new();
+        for _ in 0..12 {
+            let (before, read) = (counter, counter + 45 + self.random(12));
+            let after = read + 45 + self.random(12) + if disturbed { 2_000 } else { 0 };
+            #[allow(clippy::cast_possible_truncation, reason = "rounded down as a clock is")]
+            let nanos = self.nanos(read) as i128;
+            series.push(Pair { before, nanos, after });
+            counter = after + 20;
+        }
+        series
+    }
 }
