@@ -1,13 +1,13 @@
 //! `image check --drive`: what no rule can see of a file is found by calling what is in it.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 use object::elf;
 
@@ -137,16 +137,31 @@ struct Driving {
 
 impl Driving {
     fn start(name: &str, code: &[u8], limit: &str) -> Self {
+        Self::start_ignoring(&[], name, code, limit)
+    }
+
+    /// Started by a process that ignores some signals, which is inherited.
+    fn start_ignoring(ignored: &'static [Signal], name: &str, code: &[u8], limit: &str) -> Self {
         let file = with_code(&directory(name), code);
         let mark = format!("{name}-{}", std::process::id());
-        let command = Command::new(env!("CARGO_BIN_EXE_kernel-sim"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kernel-sim"));
+        command
             .args(["image", "check", "--drive", "--limit", limit, &file])
             .env("DRIVEN_BY_TEST", &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let ignore = || {
+            for which in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGCHLD] {
+                let is_ignored = ignored.contains(&which);
+                let action = if is_ignored { SigHandler::SigIgn } else { SigHandler::SigDfl };
+                // SAFETY: neither action runs code.
+                unsafe { nix::sys::signal::signal(which, action) }?;
+            }
+            Ok(())
+        };
+        // SAFETY: sets actions, which is safe between fork and exec.
+        let command = unsafe { command.pre_exec(ignore) }.spawn().unwrap();
         Self { mark, command: Some(command) }
     }
 
@@ -278,6 +293,20 @@ fn a_signal_that_ends_the_command_ends_what_it_drives() {
         driving.signal(signal);
         assert_eq!(driving.end().status.signal(), Some(signal as i32));
     }
+}
+
+#[test]
+fn a_signal_that_the_command_was_started_to_ignore_is_ignored() {
+    let spin = [&system_call(95, MASK)[..], &SPIN].concat();
+    // As by nohup, by a shell that starts a command in the background, and by who waits for nobody.
+    let ignored = &[Signal::SIGHUP, Signal::SIGINT, Signal::SIGCHLD];
+    let driving = Driving::start_ignoring(ignored, "drive-ignored", &spin, "5");
+    driving.wait_until_called();
+    driving.signal(Signal::SIGHUP);
+    driving.signal(Signal::SIGINT);
+    let output = driving.end();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("did not return within 5 seconds"), "{}", stdout(&output));
 }
 
 #[test]

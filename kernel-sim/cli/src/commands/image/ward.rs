@@ -3,14 +3,16 @@
 //! The code may stop its process, disarm its timers or fork, so the time is kept here, and at the end
 //! the process is killed with its group. That group is not the terminal's: Ctrl-C reaches this process
 //! alone, which holds the signal back until the group is gone. If this process is killed, the other
-//! one is by the kernel (`PR_SET_PDEATHSIG`). What leaves the group on purpose is not found: it runs
-//! as the user's own program, not in a jail.
+//! one is by the kernel (`PR_SET_PDEATHSIG`), though not what that one forked. What leaves the group
+//! on purpose is not found: it runs as the user's own program, not in a jail.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::ptr::null;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -18,7 +20,7 @@ use kernel_sim::launch::end_by_signal;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signal::{SigHandler, SigSet, Signal, kill, killpg, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
@@ -37,6 +39,8 @@ pub(super) struct Ward {
     rest: Vec<u8>,
     signals: Signals,
     deadline: Instant,
+    /// Whether it was waited for, after which its number may be another's.
+    is_over: bool,
 }
 
 /// What the process did next.
@@ -66,7 +70,8 @@ impl Ward {
             .context("starting the process that maps the image")?;
         let said = child.stdout.take().context("the child's output is a pipe")?;
         let deadline = Instant::now() + time;
-        Ok(Self { child, said, is_open: true, rest: Vec::new(), signals, deadline })
+        let rest = Vec::new();
+        Ok(Self { child, said, is_open: true, rest, signals, deadline, is_over: false })
     }
 
     /// Gives it so much time from now on.
@@ -97,16 +102,17 @@ impl Ward {
 
     /// Ends it and its group, and says how it ended.
     pub(super) fn end(mut self) -> anyhow::Result<ExitStatus> {
-        self.kill();
-        self.child.wait().context("waiting for the child")
+        self.kill().context("waiting for the child")
     }
 
-    fn kill(&self) {
+    fn kill(&mut self) -> io::Result<ExitStatus> {
         let leader = pid(&self.child);
-        // Before it is waited for, so that both are its own; one of them may have no members left.
+        // Before it is waited for, so that both are its own; the group may have no members left.
         let _ = killpg(leader, Signal::SIGKILL);
         // It may have gone to another group.
         let _ = kill(leader, Signal::SIGKILL);
+        self.is_over = true;
+        self.child.wait()
     }
 
     /// Waits until there is something to read, or something else has happened.
@@ -124,7 +130,7 @@ impl Ward {
         let is_ready = |end: &PollFd<'_>| end.any().unwrap_or(true);
         let (is_signalled, has_said) = (is_ready(&all[0]), all.get(1).is_some_and(is_ready));
         if is_signalled && let Some(signal) = self.signals.next().context("reading a signal")? {
-            self.kill();
+            let _ = self.kill();
             end_by_signal(signal as i32);
         }
         Ok(has_said)
@@ -158,10 +164,8 @@ impl Ward {
 
 impl Drop for Ward {
     fn drop(&mut self) {
-        // After `end` it was waited for, and its number may be another's.
-        if let Ok(None) = self.child.try_wait() {
-            self.kill();
-            let _ = self.child.wait();
+        if !self.is_over {
+            let _ = self.kill();
         }
     }
 }
@@ -175,9 +179,14 @@ struct Signals {
 
 impl Signals {
     fn held() -> nix::Result<Self> {
-        let mut held = SigSet::empty();
-        held.extend([Signal::SIGCHLD, Signal::SIGHUP, Signal::SIGINT]);
-        held.extend([Signal::SIGQUIT, Signal::SIGTERM]);
+        const ENDING: [Signal; 4] =
+            [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+        // Whoever ignores it has no children to wait for, and starts others so.
+        // SAFETY: the default action runs no code, and there is no handler to replace.
+        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
+        // One that is ignored (`nohup`) would be told nevertheless while it is held back.
+        let mut held: SigSet = ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+        held.add(Signal::SIGCHLD);
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let descriptor = SignalFd::with_flags(&held, flags)?;
         let before = SigSet::thread_get_mask()?;
@@ -202,6 +211,14 @@ impl Drop for Signals {
     fn drop(&mut self) {
         let _ = self.before.thread_set_mask();
     }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for an action and sets none; the structure is live.
+    let answer = unsafe { libc::sigaction(signal as i32, null(), action.as_mut_ptr()) };
+    // SAFETY: zeros are a value of it too, in which the action is the default one.
+    answer == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
 fn pid(child: &Child) -> Pid {
