@@ -5,6 +5,7 @@ mod check;
 mod drive;
 mod export;
 mod patch;
+mod ward;
 
 use std::fs;
 use std::path::{Path, PathBuf};
