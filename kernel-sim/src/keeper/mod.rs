@@ -9,10 +9,12 @@
 //! | `clocks.rs` | how do all clocks of the page come from two that are followed |
 //! | `shown.rs` | what does a page show that a keeper before this one has left behind |
 //! | `uncounted.rs` | what does the page show when the counter is no clock |
+//! | `begin.rs` | with which clocks does a keeper begin |
 //! | `ticks.rs` | when does the keeper tick, and how long is a tick |
 //! | `process.rs` | what does it do at each tick, and when does it end |
 //! | `pretended.rs` | on which clocks is this tested |
 
+mod begin;
 mod clocks;
 mod follow;
 mod line;

@@ -1,16 +1,15 @@
 //! What the keeper does at each tick, and when it ends.
 
 use std::io;
-use std::time::Duration;
 
 use datapage::Features;
 use nix::errno::Errno;
 
 use crate::host::{HostClocks, NoCounter, counter_is_in_use, getcpu_features};
-use crate::keeper::clocks::{Clocks, FirstLook, Shift};
-use crate::keeper::follow::NotContinued;
+use crate::keeper::begin::{first_clocks, shown_clocks};
+use crate::keeper::clocks::{Clocks, Shift};
 use crate::keeper::memory::PageMemory;
-use crate::keeper::shown::{Shown, is_without_counter};
+use crate::keeper::shown::is_without_counter;
 use crate::keeper::ticks::{Looks, Ticks};
 use crate::keeper::uncounted::{values_by_tick, values_without_counter};
 
@@ -67,20 +66,6 @@ pub enum KeeperError {
     Lease(io::Error),
 }
 
-/// Time between the two looks that give the clocks' first rates: at a repetition within one
-/// nanosecond that is a rate good to 0.4 parts in a million, a nanosecond or two until the first
-/// tick refines it.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-
-/// How often a look at clocks that were just set, or that was interrupted, is repeated: half a second,
-/// because a keeper that gives up leaves coarse clocks standing.
-const LOOKS: u32 = 100;
-
-/// How often the host's clocks are looked at beside a page that shows them, where looks are
-/// disturbed, and the time in between.
-const LOOKS_BESIDE_A_PAGE: u32 = 20;
-const BETWEEN_LOOKS_BESIDE_A_PAGE: Duration = Duration::from_millis(1);
-
 impl Keeper {
     /// Writes the page until no program has it mapped and nobody else has it open.
     ///
@@ -119,7 +104,11 @@ impl Keeper {
         }
         let mut clocks = None;
         if self.shows == Shows::All {
-            let shown = if inherited { self.shown_clocks(host) } else { None };
+            let shown = if inherited {
+                shown_clocks(self.memory.page(), host, self.shift, self.hz)
+            } else {
+                None
+            };
             clocks = Some(match shown {
                 Some(clocks) => clocks,
                 None => first_clocks(host, self.shift, self.hz)?,
@@ -152,12 +141,6 @@ impl Keeper {
             }
             self.publish(&host, clocks.as_mut());
         }
-    }
-
-    /// The clocks of the keeper before this one.
-    fn shown_clocks(&self, host: HostClocks) -> Option<Clocks> {
-        let look = |shown: &Shown| Clocks::continued(host, shown, self.shift, self.hz);
-        go_on_from(self.memory.page(), host.counter(), look)
     }
 
     fn publish(&mut self, host: &HostClocks, clocks: Option<&mut Clocks>) {
@@ -205,47 +188,13 @@ fn lease(error: Errno) -> KeeperError {
     KeeperError::Lease(error.into())
 }
 
-/// Looks at the host's clocks beside those that a page shows.
-///
-/// The page stands still until this is done, so it is read once, and what it shows, or that it shows
-/// nothing, is final. A look that was disturbed is repeated: whoever began anew would let MONOTONIC
-/// step back by what the two lines differ.
-fn go_on_from<T>(
-    page: &datapage::Page,
-    now: u64,
-    look: impl Fn(&Shown) -> Result<T, NotContinued>,
-) -> Option<T> {
-    let shown = Shown::on(page, now)?;
-    for number in 0..LOOKS_BESIDE_A_PAGE {
-        if number > 0 {
-            std::thread::sleep(BETWEEN_LOOKS_BESIDE_A_PAGE);
-        }
-        match look(&shown) {
-            Ok(found) => return Some(found),
-            Err(NotContinued::Step) => return None,
-            Err(NotContinued::Disturbed) => {}
-        }
-    }
-    None
-}
-
-fn first_clocks(host: HostClocks, shift: Shift, hz: u32) -> Result<Clocks, KeeperError> {
-    for _ in 0..LOOKS {
-        let first = FirstLook::new(&host);
-        std::thread::sleep(BETWEEN_LOOKS);
-        if let Some(clocks) = Clocks::new(host, &first, shift, hz) {
-            return Ok(clocks);
-        }
-    }
-    Err(KeeperError::Restless)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use datapage::{ClockId, Page, Writer};
     use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
     use std::num::NonZeroUsize;
+    use std::time::Duration;
 
     /// Runs a keeper on a page that was left as `before` leaves it, until it has called `ready`
     /// with the page as a program sees it.
@@ -448,30 +397,6 @@ mod tests {
             });
             ticked.unwrap().join().unwrap();
         }
-    }
-
-    #[test]
-    fn only_a_look_that_was_disturbed_is_repeated_and_not_for_ever() {
-        let host = HostClocks::new().unwrap();
-        let (mut memory, _readable) = PageMemory::new(&linker::SYSCALL).unwrap();
-        let clocks = first_clocks(host, Shift::default(), 250).unwrap();
-        memory.writer().format(Features::empty(), 4096);
-        memory.writer().publish(&clocks.values(&clocks.bend()).validate().unwrap());
-        let looks = std::cell::Cell::new(0);
-        let go_on = |memory: &PageMemory, why, good: u32| {
-            looks.set(0);
-            let found = go_on_from(memory.page(), host.counter(), |_| {
-                looks.set(looks.get() + 1);
-                if looks.get() == good { Ok(good) } else { Err(why) }
-            });
-            (found, looks.get())
-        };
-        let (disturbed, step) = (NotContinued::Disturbed, NotContinued::Step);
-        assert_eq!(go_on(&memory, disturbed, 3), (Some(3), 3));
-        assert_eq!(go_on(&memory, disturbed, u32::MAX), (None, LOOKS_BESIDE_A_PAGE));
-        assert_eq!(go_on(&memory, step, 3), (None, 1), "the clocks stay where they are");
-        memory.leave_odd();
-        assert_eq!(go_on(&memory, disturbed, 3), (None, 0), "the page shows nothing to go on from");
     }
 
     #[test]
