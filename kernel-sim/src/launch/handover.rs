@@ -19,14 +19,19 @@ use crate::launch::pidfd;
 use crate::launch::ptrace::{read_memory, write_memory};
 use crate::launch::swap::{SwapError, flags, memory};
 
-/// Bytes below the stack pointer that calls are given to read and write. The kernel maps 128 KiB
-/// there at exec.
-const SCRATCH: u16 = 4096;
+/// Bytes of a page of the stack.
+const PAGE: usize = 4096;
 
-/// Memory on the program's stack that injected calls read and write.
+/// Memory on the program's stack that injected calls read and write: the page in which its stack
+/// pointer stands. All of that page is there, since the count of the arguments is. Nothing below it
+/// has to be: the kernel maps 128 KiB more than the strings of arguments and environment, but their
+/// table takes from that, and so does a low limit of the stack.
+///
+/// The page may hold arguments, environment and auxiliary vector, so the program gets it back as it was.
 pub(crate) struct Scratch {
     pub(crate) pid: pid_t,
     pub(crate) base: u64,
+    before: [u8; PAGE],
 }
 
 /// What stands where the kernel is to put a descriptor, so that it is seen whether it did.
@@ -35,7 +40,7 @@ const NO_DESCRIPTOR: [u8; 4] = [0xff; 4];
 /// What `recvmsg` needs, in one piece.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Letter {
+struct Message {
     ends: [i32; 2],
     header: msghdr,
     vector: iovec,
@@ -45,13 +50,21 @@ struct Letter {
 }
 
 impl Scratch {
-    /// Below a stack pointer and its red zone, on a boundary that suits every structure.
-    pub(crate) fn below(pid: pid_t, stack_pointer: u64) -> Self {
-        Self { pid, base: (stack_pointer - u64::from(SCRATCH)) & !63 }
+    /// Of a program whose stack pointer is as the kernel set it at exec.
+    pub(crate) fn borrow(pid: pid_t, stack_pointer: u64) -> Result<Self, SwapError> {
+        let base = stack_pointer & !(PAGE as u64 - 1);
+        let mut before = [0; PAGE];
+        read_memory(pid, base, &mut before).map_err(memory("reading its stack"))?;
+        Ok(Self { pid, base, before })
     }
 
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), SwapError> {
-        let written = write_memory(self.pid, self.base + offset as u64, bytes);
+        // What is written beyond it would stay.
+        let written = if offset + bytes.len() <= PAGE {
+            write_memory(self.pid, self.base + offset as u64, bytes)
+        } else {
+            Err(io::ErrorKind::StorageFull.into())
+        };
         written.map_err(memory("writing its stack"))
     }
 
@@ -62,9 +75,10 @@ impl Scratch {
         Ok(bytes)
     }
 
-    /// Leaves it as the kernel made it.
-    pub(crate) fn clean(&self) -> io::Result<()> {
-        write_memory(self.pid, self.base, &[0; SCRATCH as usize / 2])
+    /// Leaves it as it was.
+    pub(crate) fn give_back(self) -> Result<(), SwapError> {
+        let written = write_memory(self.pid, self.base, &self.before);
+        written.map_err(memory("giving its stack back"))
     }
 }
 
@@ -81,7 +95,8 @@ pub(crate) fn receive_with_room(
     let limit = |new: Option<libc::rlimit>| set_descriptor_limit(scratch.pid, new);
     let before = limit(None).map_err(memory("reading its limit of descriptors"))?;
     let wanted = before.rlim_cur.saturating_add(ROOM);
-    // Its own hard limit is enough, or the launcher is root.
+    // Its own hard limit is enough, or the launcher has CAP_SYS_RESOURCE, which root in a container
+    // may lack.
     let raised = libc::rlimit { rlim_cur: wanted, rlim_max: before.rlim_max.max(wanted) };
     limit(Some(raised))
         .map_err(memory("raising its limit of descriptors, which it has used up"))?;
@@ -171,34 +186,35 @@ fn receive_from(
 ) -> Result<u64, SwapError> {
     let at = |offset: usize| scratch.base + offset as u64;
     // A message header of numbers: its pointers are addresses in the program.
-    let control = offset_of!(Letter, control);
+    let control = offset_of!(Message, control);
     let mut header = [0_u8; size_of::<msghdr>()];
     let mut put = |offset: usize, value: u64| {
         if let Some(field) = header.get_mut(offset..offset + 8) {
             field.copy_from_slice(&value.to_ne_bytes());
         }
     };
-    put(offset_of!(msghdr, msg_iov), at(offset_of!(Letter, vector)));
+    put(offset_of!(msghdr, msg_iov), at(offset_of!(Message, vector)));
     put(offset_of!(msghdr, msg_iovlen), 1);
     put(offset_of!(msghdr, msg_control), at(control));
     let room = size_of::<cmsghdr>() + size_of::<[i32; 2]>();
     put(offset_of!(msghdr, msg_controllen), room as u64);
-    scratch.write(offset_of!(Letter, header), &header)?;
-    let mut vector = at(offset_of!(Letter, byte)).to_ne_bytes().to_vec();
+    scratch.write(offset_of!(Message, header), &header)?;
+    let mut vector = at(offset_of!(Message, byte)).to_ne_bytes().to_vec();
     vector.extend(1_u64.to_ne_bytes());
-    scratch.write(offset_of!(Letter, vector), &vector)?;
+    scratch.write(offset_of!(Message, vector), &vector)?;
     let receive = [
         socket,
-        at(offset_of!(Letter, header)),
+        at(offset_of!(Message, header)),
         flags(libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT),
         0,
         0,
         0,
     ];
-    scratch.write(offset_of!(Letter, descriptor), &NO_DESCRIPTOR)?;
+    scratch.write(offset_of!(Message, descriptor), &NO_DESCRIPTOR)?;
     injection.call(InjectedCall::ReceiveMessage, receive)?;
-    let length = scratch.read::<8>(offset_of!(Letter, header) + offset_of!(msghdr, msg_controllen));
-    let number = scratch.read::<4>(offset_of!(Letter, descriptor))?;
+    let length =
+        scratch.read::<8>(offset_of!(Message, header) + offset_of!(msghdr, msg_controllen));
+    let number = scratch.read::<4>(offset_of!(Message, descriptor))?;
     if u64::from_ne_bytes(length?) == 0 {
         // The kernel drops a descriptor for which the table has no room.
         return Err(SwapError::Inject(InjectError::Call {

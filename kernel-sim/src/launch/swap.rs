@@ -98,38 +98,64 @@ pub(crate) fn swap(
     let entry = entry.filter(|entry| entry.base != 0).ok_or(SwapError::NoVdso)?;
     let old = mappings_of_vdso(pid).map_err(memory("reading its mappings"))?;
     let instruction = find_instruction(pid, entry.base)?;
+    let scratch = Scratch::borrow(pid, registers.rsp)?;
     let mut injection = Injection::begin(thread, instruction, others)?;
-    let scratch = Scratch::below(pid, registers.rsp);
-    let done = place(&mut injection, &scratch, replacement, entry, &old);
+    let given = give(&mut injection, &scratch, replacement);
+    // Also when that failed, the program gets its stack and its registers back; and before its
+    // auxiliary vector changes, which may lie on what was borrowed.
+    let returned = scratch.give_back();
+    let image = &replacement.image;
+    let done = given.and_then(|given| {
+        returned?;
+        place(&mut injection, given, image, entry, &old)
+    });
     if let Some(gone) = injection.gone() {
         return Err(gone.into());
     }
-    // Also when it failed, the program gets its registers and its clean stack back.
-    let cleaned = scratch.clean();
-    injection.end()?;
-    cleaned.map_err(memory("cleaning its stack"))?;
-    done
+    let ended = injection.end();
+    // What failed first is the cause.
+    let leftovers = done?;
+    ended?;
+    Ok(leftovers)
 }
 
-fn place(
+/// What a program has that knows nothing of it yet.
+struct Given {
+    pid: pid_t,
+    /// Where the image begins.
+    base: u64,
+    leftovers: Leftovers,
+}
+
+/// Gives the program the image, and makes the kernel's copy of its auxiliary vector say so.
+fn give(
     injection: &mut Injection<'_>,
     scratch: &Scratch,
     replacement: &Replacement,
+) -> Result<Given, SwapError> {
+    let received = receive_with_room(injection, scratch, replacement.memory.as_fd())?;
+    let base = map(injection, &replacement.image, received.file);
+    let closed = received.close(injection);
+    let base = base?;
+    let descriptors = closed.err().map(SwapError::from);
+    let auxv = change_saved_auxv(injection, scratch, base).err();
+    let leftovers = Leftovers { auxv, descriptors, mapping: None };
+    Ok(Given { pid: scratch.pid, base, leftovers })
+}
+
+/// Has the program find the image, and nothing else.
+fn place(
+    injection: &mut Injection<'_>,
+    given: Given,
+    image: &Image,
     entry: VdsoEntry,
     old: &[(u64, u64)],
 ) -> Result<Leftovers, SwapError> {
-    let image = &replacement.image;
-    let received = receive_with_room(injection, scratch, replacement.memory.as_fd())?;
-    let base = map(injection, image, received.file);
-    let closed = received.close(injection);
-    let base = base?;
-    let written = write_memory(scratch.pid, entry.slot, &base.to_ne_bytes());
+    let Given { pid, base, mut leftovers } = given;
+    let written = write_memory(pid, entry.slot, &base.to_ne_bytes());
     written.map_err(memory("changing its auxiliary vector"))?;
-    let descriptors = closed.err().map(SwapError::from);
-    let mut leftovers = Leftovers { descriptors, ..Leftovers::default() };
-    if let Err(error) = change_saved_auxv(injection, scratch, base) {
+    if leftovers.auxv.is_some() {
         // Who asks the kernel for the auxiliary vector still finds the old vDSO: it has to stay.
-        leftovers.auxv = Some(error);
         return Ok(leftovers);
     }
     // The instruction that was used so far is about to go.

@@ -3,6 +3,8 @@
  * follows, or tell the time:
  *
  * launch_unusual show                   seconds of REALTIME, and whether it is on the image
+ * launch_unusual words [WORD...]        a sum of the words and of its environment, and shows
+ * launch_unusual fixed PROGRAM...       no randomised addresses, where that is allowed
  * launch_unusual forks N                N children, each of which reads the clocks; prints how many had the right
  *                                       ones, and shows
  * launch_unusual place                  by how many nanoseconds REALTIME is ahead of the kernel's, from which file, and
@@ -49,6 +51,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -71,6 +74,26 @@ static int show(void)
         return 1;
     printf("%lld %s\n", (long long)now.tv_sec, on_image() ? "image" : "host");
     return 0;
+}
+
+/* FNV-1a of strings, each with its final zero. */
+static void add(unsigned long long *sum, char **strings)
+{
+    for (; *strings; strings++) {
+        const char *next = *strings;
+        do
+            *sum = (*sum ^ (unsigned char)*next) * 0x100000001b3;
+        while (*next++);
+    }
+}
+
+static int words(char **all)
+{
+    unsigned long long sum = 0xcbf29ce484222325;
+    add(&sum, all);
+    add(&sum, environ);
+    printf("%llx ", sum);
+    return show();
 }
 
 /* By how many nanoseconds the page's clock is ahead of the kernel's, in the narrowest of some pairs. */
@@ -421,6 +444,8 @@ int main(int argc, char **argv)
     char **rest = argv + 2;
     if (!strcmp(what, "show"))
         return show();
+    if (!strcmp(what, "words"))
+        return words(rest);
     if (!strcmp(what, "forks"))
         return forks(atoi(argv[2]));
     if (!strcmp(what, "place"))
@@ -447,7 +472,9 @@ int main(int argc, char **argv)
         return traces();
     if (!strcmp(what, "seizes"))
         return seizes(argv[2]);
-    if (!strcmp(what, "user")) {
+    if (!strcmp(what, "fixed")) {
+        personality(ADDR_NO_RANDOMIZE);
+    } else if (!strcmp(what, "user")) {
         uid_t user = (uid_t)atoi(*rest++);
         if (setgroups(0, NULL) || setgid(user) || setuid(user))
             return 93;

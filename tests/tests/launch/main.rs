@@ -7,6 +7,7 @@ mod attack;
 mod failure;
 mod filter;
 mod leftovers;
+mod room;
 mod runs;
 mod unusual;
 
@@ -126,6 +127,11 @@ trials! {
         Each a_filter_that_asks_another_process_has_its_answer,
         Ordinary a_filter_against_being_put_on_the_image_is_no_matter_without_it,
         Each a_filter_that_asks_a_tracer_finds_none,
+    }
+    room {
+        Each many_arguments_and_variables_are_whole_and_no_matter,
+        Each what_a_stack_holds_is_whole_wherever_its_pointer_stands,
+        Each a_small_stack_is_no_matter,
     }
     unusual {
         Each a_thousand_children_have_the_clock,

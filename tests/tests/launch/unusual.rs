@@ -9,9 +9,9 @@ use kernel_sim::launch::{Clock, Command, LaunchError, Output, Remark, Status};
 use crate::{copy, guest, shell};
 
 /// Seconds since 1970 of the clock that these programs see.
-const THERE: i64 = 4_000_000_000;
+pub(crate) const THERE: i64 = 4_000_000_000;
 
-fn unusual() -> OsString {
+pub(crate) fn unusual() -> OsString {
     guest("launch_unusual", "-pthread")
 }
 
