@@ -24,15 +24,14 @@ pub(crate) enum Event {
     SystemCall(Stopped),
     /// It has a new program.
     Exec(Stopped),
-    /// It made a child or a thread.
-    Child(Stopped),
     /// It begins a system call that its filter stops at.
     Filtered(Stopped),
     /// It is stopped by job control, and stays so.
     Group(Stopped),
     /// It is about to get this signal.
     Signal(Stopped, c_int),
-    /// It stands still for no reason that matters: a new thread, an interruption.
+    /// It stands still for no reason that matters: it made a child or a thread, is one, or was
+    /// interrupted.
     Other(Stopped),
 }
 
@@ -76,6 +75,25 @@ pub(crate) fn wait_for(pid: pid_t) -> nix::Result<(pid_t, Event)> {
     Ok((found, event(Stopped(found), status)))
 }
 
+/// Whether this process traces a thread, whose end it has not been told yet.
+pub(crate) fn is_traced(thread: pid_t) -> bool {
+    libc::id_t::try_from(thread).is_ok_and(|thread| is_there(libc::P_PID, thread))
+}
+
+/// Whether this process traces any thread whose end it has not been told yet.
+pub(crate) fn has_traced() -> bool {
+    is_there(libc::P_ALL, 0)
+}
+
+/// Whether there are threads to wait for; what has become of them stays to be told.
+fn is_there(kind: libc::idtype_t, whom: libc::id_t) -> bool {
+    let mut told = MaybeUninit::<libc::siginfo_t>::uninit();
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: room for what is told, which nobody reads.
+    let answer = unsafe { libc::waitid(kind, whom, told.as_mut_ptr(), flags) };
+    answer == 0
+}
+
 fn event(stopped: Stopped, status: c_int) -> Event {
     if !libc::WIFSTOPPED(status) {
         return Event::Gone(if libc::WIFSIGNALED(status) { libc::WTERMSIG(status) } else { 0 });
@@ -83,9 +101,6 @@ fn event(stopped: Stopped, status: c_int) -> Event {
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
         libc::PTRACE_EVENT_EXEC => Event::Exec(stopped),
-        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            Event::Child(stopped)
-        }
         libc::PTRACE_EVENT_SECCOMP => Event::Filtered(stopped),
         libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => Event::Group(stopped),
         0 if signal == libc::SIGTRAP | 0x80 => Event::SystemCall(stopped),
@@ -134,14 +149,6 @@ impl Stopped {
     /// Sets the options, with `more` beyond those of [`seize`].
     pub(crate) fn set_options(self, more: c_int) -> nix::Result<()> {
         request(libc::PTRACE_SETOPTIONS, self.0, 0, data(FOLLOW | more))
-    }
-
-    /// What belongs to the event: the new child's id, or the id that a thread had before its exec.
-    pub(crate) fn message(self) -> nix::Result<pid_t> {
-        let mut message: libc::c_ulong = 0;
-        let to = (&raw mut message).expose_provenance();
-        request(libc::PTRACE_GETEVENTMSG, self.0, 0, to)?;
-        Ok(pid_t::try_from(message).unwrap_or(0))
     }
 
     pub(crate) fn registers(self) -> nix::Result<user_regs_struct> {

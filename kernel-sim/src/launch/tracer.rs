@@ -1,6 +1,6 @@
 //! The process that follows programs over fork and exec.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -29,20 +29,16 @@ pub(crate) struct Tracer {
     detach: bool,
     /// The program that was started.
     main: pid_t,
-    threads: HashMap<pid_t, Thread>,
+    /// Those whose exec has begun a new program, and has not returned yet. All else that is to be known
+    /// of a thread is the kernel's: its events come in no order between threads, so that the end of a
+    /// child may be told before its beginning.
+    in_exec: HashSet<pid_t>,
     /// Programs whose exec ended while another one was put on the image.
     waiting: VecDeque<(pid_t, Event)>,
     calls: SystemCalls,
     said: HashSet<String>,
     /// How many seccomp filters the first program has, and with it each that follows.
     inherited_filters: Option<u32>,
-}
-
-/// What is known of a thread.
-#[derive(Clone, Copy, Debug, Default)]
-struct Thread {
-    /// Its exec has begun a new program, and has not returned yet.
-    in_exec: bool,
 }
 
 impl Tracer {
@@ -60,7 +56,7 @@ impl Tracer {
             count,
             detach,
             main: 0,
-            threads: HashMap::new(),
+            in_exec: HashSet::new(),
             waiting: VecDeque::new(),
             calls: SystemCalls::default(),
             said: HashSet::new(),
@@ -75,13 +71,14 @@ impl Tracer {
             self.post.send(&Letter::NotTraced(error as i32));
             return;
         }
-        self.threads.insert(main, Thread::default());
         self.post.send(&Letter::Ready);
         while let Some((pid, event)) = self.next_event() {
             // A thread can be killed at any time; then each request for it fails, and the next
             // event says that it is gone.
             let _ = self.handle(pid, event);
         }
+        // By the end of the letters this no longer uses the page: the command looks then who does.
+        drop(self.replacement);
         for (call, times) in self.calls.iter() {
             self.post.send(&Letter::Count(call.clone(), times));
         }
@@ -93,28 +90,17 @@ impl Tracer {
     }
 
     fn handle(&mut self, pid: pid_t, event: Event) -> nix::Result<()> {
-        if let Event::Gone(_) = event {
-            self.forget(pid);
-            return Ok(());
-        }
-        let thread = *self.threads.entry(pid).or_default();
         match event {
-            Event::Gone(_) => Ok(()),
-            Event::Child(stopped) => {
-                self.threads.entry(stopped.message()?).or_default();
-                self.resume(stopped, 0)
+            Event::Gone(_) => {
+                self.forget(pid);
+                Ok(())
             }
             Event::Exec(stopped) => {
-                // An exec ends all other threads; the one that made it takes the leader's id.
-                let former = stopped.message()?;
-                if former != pid {
-                    self.threads.remove(&former);
-                }
-                self.threads.insert(pid, Thread { in_exec: true });
+                // An exec ends all other threads; the one that made it has the leader's id now.
+                self.in_exec.insert(pid);
                 stopped.resume_to_system_call(0)
             }
-            Event::SystemCall(stopped) if thread.in_exec => {
-                self.threads.insert(pid, Thread::default());
+            Event::SystemCall(stopped) if self.in_exec.remove(&pid) => {
                 match self.put_on_image(stopped) {
                     Err(Gone) => {
                         self.forget(pid);
@@ -147,8 +133,7 @@ impl Tracer {
 
     /// Handles an event while a program is put on the image, which is done for one after the other.
     fn handle_meanwhile(&mut self, pid: pid_t, event: Event) {
-        let in_exec = self.threads.get(&pid).is_some_and(|thread| thread.in_exec);
-        if in_exec && matches!(event, Event::SystemCall(_)) {
+        if self.in_exec.contains(&pid) && matches!(event, Event::SystemCall(_)) {
             self.waiting.push_back((pid, event));
         } else {
             let _ = self.handle(pid, event);
@@ -157,10 +142,10 @@ impl Tracer {
 
     /// A thread is gone.
     fn forget(&mut self, pid: pid_t) {
-        self.threads.remove(&pid);
+        self.in_exec.remove(&pid);
         self.waiting.retain(|(waiting, _)| *waiting != pid);
         if pid == self.main {
-            let others = !self.threads.is_empty();
+            let others = ptrace::has_traced();
             self.post.send(&Letter::MainGone { others });
         }
     }
@@ -236,7 +221,7 @@ impl Tracer {
 
     /// Says why a program that wants to trace, or to be traced, gets EPERM.
     fn hear_wish(&mut self, stopped: Stopped, call: BeginningCall) {
-        let asks = match wish(call, |pid| self.threads.contains_key(&pid)) {
+        let asks = match wish(call, ptrace::is_traced) {
             Some(Wish::ToBeTraced) => "to be traced".to_owned(),
             // Without its number: a debugger that asks for many is told of once.
             Some(Wish::ToTrace) => "to trace another process".to_owned(),

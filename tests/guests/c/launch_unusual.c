@@ -5,6 +5,7 @@
  * launch_unusual show                   seconds of REALTIME, and whether it is on the image
  * launch_unusual words [WORD...]        a sum of the words and of its environment, and shows
  * launch_unusual fixed PROGRAM...       no randomised addresses, where that is allowed
+ * launch_unusual storm N                N children that end at once
  * launch_unusual forks N                N children, each of which reads the clocks; prints how many had the right
  *                                       ones, and shows
  * launch_unusual place                  by how many nanoseconds REALTIME is ahead of the kernel's, from which file, and
@@ -94,6 +95,21 @@ static int words(char **all)
     add(&sum, environ);
     printf("%llx ", sum);
     return show();
+}
+
+static int storm(int count)
+{
+    for (int at = 0; at < count; at++) {
+        pid_t child = fork();
+        if (child < 0)
+            return 1;
+        if (child == 0)
+            _exit(0);
+        if (at % 50 == 49 || at == count - 1)
+            while (wait(NULL) > 0)
+                ;
+    }
+    return 0;
 }
 
 /* By how many nanoseconds the page's clock is ahead of the kernel's, in the narrowest of some pairs. */
@@ -446,6 +462,8 @@ int main(int argc, char **argv)
         return show();
     if (!strcmp(what, "words"))
         return words(rest);
+    if (!strcmp(what, "storm"))
+        return storm(atoi(argv[2]));
     if (!strcmp(what, "forks"))
         return forks(atoi(argv[2]));
     if (!strcmp(what, "place"))

@@ -2,7 +2,7 @@
 //!
 //! Each run has a machine to itself: this program once more, as the first process of a PID namespace
 //! with shared memory, `/tmp`, `/var/tmp` and `/dev/shm` of its own. It takes stock, runs, and waits
-//! until the stock is as before.
+//! until the stock is as before. Who waits for whom is seen without that.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,11 +11,14 @@ use std::process::{Command as HostCommand, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kernel_sim::launch::Command;
+use kernel_sim::launch::{Command, Status};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::{ForkResult, fork, mkdtemp};
 
+use crate::unusual::unusual;
 use crate::{GUESTS, guest};
+use tests::child::{Outcome, outcome};
 use tests::processes::{Run, eventually, kill_hard};
 use tests::stock::{DIRECTORIES, Stock};
 
@@ -79,6 +82,29 @@ pub(crate) fn nothing_is_left_of_a_run(user: Option<u32>) {
     for (end, _) in ENDS {
         with_a_machine(&["--run", end, &user]);
     }
+}
+
+/// A command waits for its keepers if no other program is left, also after so many children that many of
+/// them end before it is told that they began.
+pub(crate) fn no_keeper_is_left_to_another_after_a_storm_of_children(user: Option<u32>) {
+    let command = Command::new(unusual()).args(["storm", "2000"]);
+    // Processes that are left by their parent are this one's children then.
+    let reaper = || {
+        // SAFETY: sets an attribute of this process; plain numbers.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+        let output = command.output(user).unwrap();
+        assert_eq!((output.outcome.status, output.remarks), (Status::Exited(0), vec![]));
+        let mut keepers = 0;
+        // Each keeps its name until it is waited for.
+        while let Ok(left) = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            let pid = left.pid().unwrap();
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+            keepers += i32::from(!name.starts_with("kernel-sim-trac"));
+            waitpid(pid, None).unwrap();
+        }
+        keepers
+    };
+    assert_eq!(outcome(reaper), Outcome::Exited(0));
 }
 
 /// Where guests and this program are, on a machine of its own.

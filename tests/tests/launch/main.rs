@@ -115,6 +115,7 @@ trials! {
     leftovers {
         RootApart a_stock_shows_each_kind_of_thing_that_is_left,
         EachApart nothing_is_left_of_a_run,
+        Each no_keeper_is_left_to_another_after_a_storm_of_children,
     }
     filter {
         Each a_filter_against_clock_calls_does_not_matter,
