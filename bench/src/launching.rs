@@ -14,7 +14,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use kernel_sim::launch::{Family, User, is_gone};
+use kernel_sim::launch::output::User;
+use kernel_sim::launch::{Family, is_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::time::ClockId;
 use nix::unistd::{Pid, geteuid, mkdtemp};

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-pub use kernel_sim::launch::User;
+pub use kernel_sim::launch::output::User;
 use nix::unistd::geteuid;
 
 /// Why a test cannot run as this user.

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use kernel_sim::launch::User;
+use kernel_sim::launch::output::User;
 
 use crate::check::{Settled, Verdict, settle};
 use crate::launching::{Launching, LaunchingError, PROGRAM};

@@ -71,12 +71,49 @@ pub(crate) fn is_tracer(pid: pid_t) -> bool {
 const STATE: usize = 3;
 const PARENT: usize = 4;
 
-/// Whether a process is gone, waited for or not.
+/// Whether a process is gone, waited for or not; not so where that cannot be seen.
 #[must_use]
 pub fn is_gone(pid: pid_t) -> bool {
-    Stat::of(pid).map_or(true, |stat| is_dead(&stat))
+    match Stat::of(pid) {
+        Ok(stat) => is_dead(&stat),
+        // Others say something of this process, such as that it has no descriptor left.
+        Err(error) => matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)),
+    }
 }
 
 fn is_dead(stat: &Stat) -> bool {
     matches!(stat.field(STATE), Ok('Z' | 'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
+    use nix::unistd::{ForkResult, fork};
+
+    use super::*;
+    use crate::child::{Outcome, outcome};
+
+    #[test]
+    fn a_process_is_gone_once_it_has_ended_and_not_because_nobody_can_look() {
+        // SAFETY: the child only ends.
+        let child = match unsafe { fork() }.unwrap() {
+            // SAFETY: ends the child without running the parent's exit handlers.
+            ForkResult::Child => unsafe { libc::_exit(0) },
+            ForkResult::Parent { child } => child,
+        };
+        waitid(Id::Pid(child), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+        assert!(is_gone(child.as_raw()), "not waited for");
+        waitpid(child, None).unwrap();
+        assert!(is_gone(child.as_raw()), "waited for");
+
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        let without_descriptors = || {
+            let this = nix::unistd::getpid().as_raw();
+            // SAFETY: a live limit.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) };
+            let cannot_look = Stat::of(this).is_err();
+            i32::from(!cannot_look || is_gone(this))
+        };
+        assert_eq!(outcome(without_descriptors).unwrap(), Outcome::Exited(0));
+    }
 }

@@ -29,7 +29,7 @@
 //! | `calls.rs` | which system calls are counted |
 //! | `letters.rs` | what does the tracer tell the command |
 //! | `background.rs` | what does a process of ours give up |
-//! | `output.rs` | how do tests run a program and look at all of it |
+//! | `output/` | how do tests and bench run a program, as whom, and look at all of it |
 //! | `family.rs` | how are the processes of a run named, and found from outside |
 //! | `proc_stat.rs` | what does the kernel say of a process |
 
@@ -44,7 +44,7 @@ mod handover;
 mod inject;
 mod injected;
 mod letters;
-mod output;
+pub mod output;
 mod pidfd;
 mod proc_stat;
 mod ptrace;
@@ -52,7 +52,6 @@ mod supervise;
 mod swap;
 mod tracer;
 mod tracing;
-mod user;
 
 pub use calls::{Call, SystemCalls};
 pub use command::{Clock, Command, LaunchError, Outcome, Status};
@@ -60,4 +59,3 @@ pub use family::{Family, is_gone};
 pub use injected::InjectedCall;
 pub use output::Output;
 pub use supervise::{Remark, end_by_signal};
-pub use user::User;

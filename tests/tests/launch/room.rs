@@ -50,7 +50,7 @@ pub(crate) fn what_a_stack_holds_is_whole_wherever_its_pointer_stands(user: Opti
     let script = "word=; more=$1; for i in $(seq 128); do
         env -i \"$0\" words $word; word=$word$more; done";
     let guest = unusual();
-    let words = ["fixed", "sh", "-c", &script, guest.to_str().unwrap(), MORE];
+    let words = ["fixed", "sh", "-c", script, guest.to_str().unwrap(), MORE];
     let mut output = moved(&words).output(user).unwrap();
     let text = out(&output);
     assert_eq!(text.lines().count(), 128, "{output:?}");

@@ -1,4 +1,7 @@
-//! Running a program from a process that has other things to do, and looking at all of it.
+//! Running a program from a process that has other things to do, and looking at all of it: what tests and
+//! bench do.
+
+mod user;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,6 +18,8 @@ use crate::launch::calls::SystemCalls;
 use crate::launch::command::{Command, LaunchError, Outcome, Status};
 use crate::launch::letters::Letter;
 use crate::launch::supervise::Remark;
+
+pub use user::User;
 
 /// What a program wrote, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

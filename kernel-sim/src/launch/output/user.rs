@@ -1,5 +1,4 @@
-//! As whom programs are launched, for those who watch a run from outside: the two kinds of user differ
-//! in what their keeper may do.
+//! As whom tests and bench launch programs: the two kinds of user differ in what their keeper may do.
 
 use nix::unistd::geteuid;
 
