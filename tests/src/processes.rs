@@ -73,6 +73,32 @@ pub fn kill_hard(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).expect("a process of ours");
 }
 
+/// Kills all that a thread of this process has started and that still has its parent, with what that has
+/// started in turn.
+pub fn kill_descendants(thread: i32) {
+    let mut all = children(&format!("self/task/{thread}"));
+    let mut at = 0;
+    while let Some(&pid) = all.get(at) {
+        // So that it starts no other meanwhile.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGSTOP);
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            all.extend(children(&format!("{pid}/task/{}", thread.file_name().display())));
+        }
+        at += 1;
+    }
+    for pid in all {
+        // One that has ended meanwhile is no matter.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
+/// The children of a thread, as the kernel lists them (`proc_tid_children(5)`).
+fn children(thread: &str) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{thread}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Waits until something holds, for far longer than it should take on the slowest machine.
 ///
 /// # Panics

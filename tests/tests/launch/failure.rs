@@ -1,15 +1,15 @@
 //! Each process that serves a program can be killed.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use kernel_sim::launch::{Clock, Command, Output};
+use kernel_sim::launch::{Clock, Command, LaunchError, Output};
 
 use crate::{guest, writable};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use tests::processes::{Run, eventually, is_gone, kill_hard, some};
+use nix::unistd::{Pid, gettid};
+use tests::processes::{Run, eventually, is_gone, kill_descendants, kill_hard, some};
 
 /// What the guest says of its clocks.
 #[derive(Debug)]
@@ -65,12 +65,60 @@ fn while_running(name: &str, user: Option<u32>, millis: u32, act: impl FnOnce(&R
 /// Far longer than any run may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts a run, and returns what waits for its output: a run that does not end fails the test
-/// instead of holding it up.
+/// Starts a run, and returns what waits for its output: a run that does not end fails the test instead
+/// of holding it up.
 pub(crate) fn start(command: Command, user: Option<u32>) -> impl FnOnce() -> Output {
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || sender.send(command.output(user)));
-    move || ended.recv_timeout(PATIENCE).expect("the run ends").unwrap()
+    let run = Started::new(command, user);
+    move || run.output(PATIENCE).expect("the run ends")
+}
+
+/// A run that is under way. It ends with this, however that comes: a run that stayed behind would disturb
+/// the tests that follow.
+struct Started {
+    ended: Receiver<Result<Output, LaunchError>>,
+    /// The thread whose child the command is.
+    thread: Pid,
+    is_over: bool,
+}
+
+impl Started {
+    fn new(command: Command, user: Option<u32>) -> Self {
+        let (id, starts) = mpsc::channel();
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || {
+            id.send(gettid()).unwrap();
+            sender.send(command.output(user))
+        });
+        Self { ended, thread: starts.recv().unwrap(), is_over: false }
+    }
+
+    /// What comes of it, if it ends in time.
+    fn output(mut self, patience: Duration) -> Option<Output> {
+        let output = self.ended.recv_timeout(patience).ok()?;
+        self.is_over = true;
+        Some(output.unwrap())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.is_over {
+            kill_descendants(self.thread.as_raw());
+        }
+    }
+}
+
+pub(crate) fn a_run_that_does_not_end_ends_with_its_test(user: Option<u32>) {
+    let file = writable(&format!("endless-{}", user.unwrap_or(0)));
+    let script = "umask 0; sleep 1000 & echo $PPID $$ $! > \"$0\"; wait";
+    let run = Started::new(Command::new("sh").args(["-c", script]).arg(&file), user);
+    let found = Run::read(&file);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut all: Vec<i32> = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
+    all.extend([found.keeper(), found.next_keeper(), found.tracer()]);
+    assert!(all.len() == 6 && !all.iter().any(|pid| is_gone(*pid)), "{all:?}");
+    assert!(run.output(Duration::from_millis(1)).is_none());
+    eventually("all of it is gone", || all.iter().all(|pid| is_gone(*pid)));
 }
 
 fn said(output: &Output) -> Said {
@@ -109,10 +157,22 @@ fn without_a_command(name: &str, user: Option<u32>, millis: u32, act: impl FnOnc
     let command = Command::new("sh").arg("-c").arg(script).arg(guest);
     let run = thread::spawn(move || drop(command.output(user)));
     let running = Run::read(&file);
+    let _guest = Guest(running.program);
     act(&running);
     eventually("the guest ends", || is_gone(running.program));
     run.join().unwrap();
     Said::from(&std::fs::read_to_string(words).unwrap())
+}
+
+/// A guest whose command is killed. One that hangs ends with its test.
+struct Guest(i32);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if !is_gone(self.0) {
+            kill_hard(self.0);
+        }
+    }
 }
 
 pub(crate) fn a_killed_command_leaves_every_clock_running_and_nothing_behind(user: Option<u32>) {
