@@ -272,3 +272,42 @@ fn whole(done: isize, wanted: usize) -> io::Result<()> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    use nix::unistd::{ForkResult, fork, pause};
+
+    use super::*;
+    use crate::child::{Outcome, outcome};
+
+    #[test]
+    fn a_thread_is_traced_until_its_end_is_told() {
+        // A process of its own, so that all children are those of this test.
+        let alone = || i32::from(looks_right() != Ok(true));
+        assert_eq!(outcome(alone).unwrap(), Outcome::Exited(0));
+    }
+
+    fn looks_right() -> nix::Result<bool> {
+        let none_before = !has_traced();
+        // SAFETY: the child only waits for its end.
+        let child = match unsafe { fork() }? {
+            ForkResult::Child => loop {
+                pause();
+            },
+            ForkResult::Parent { child } => child,
+        };
+        let traces = || has_traced() && is_traced(child.as_raw());
+        let seized = seize(child.as_raw());
+        let begun = traces() && ![1, 0, -1].map(is_traced).contains(&true);
+        kill(child, Signal::SIGKILL)?;
+        seized?;
+        waitid(Id::Pid(child), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+        // Whoever asks takes nothing away.
+        let stays = traces() && traces();
+        let told = wait_for(child.as_raw())? == (child.as_raw(), Event::Gone(libc::SIGKILL));
+        let none_after = !has_traced() && !is_traced(child.as_raw());
+        Ok(none_before && begun && stays && told && none_after)
+    }
+}
