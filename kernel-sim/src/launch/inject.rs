@@ -1,6 +1,7 @@
 //! System calls that a stopped program makes for the launcher.
 
 use std::ffi::c_int;
+use std::mem;
 use std::ops::RangeInclusive;
 
 use libc::{pid_t, user_regs_struct};
@@ -8,29 +9,37 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::launch::injected::InjectedCall;
+use crate::launch::proc_stat::Stat;
 use crate::launch::ptrace::{Event, Stopped, wait_for};
 
-/// Every signal that can be held back.
-const ALL_SIGNALS: u64 = u64::MAX;
-
-/// A stopped thread whose registers and signal mask are set aside, so that it can make system calls
-/// that its program knows nothing of.
+/// A stopped thread that can make system calls that its program knows nothing of.
 ///
 /// The thread must stand at the end of a system call, not at the event of an exec: there the kernel
 /// still has to store the exec's own result, and would store it over that of an injected call.
+///
+/// A call is followed from its beginning to its end (`PTRACE_SYSCALL`), and not stepped over: the kernel
+/// forces the SIGTRAP of a step on the thread, which unblocks that signal, no longer ignores it, and
+/// takes the place of one that is pending.
+///
+/// Signals take their course. A program has no handlers yet, so each of them ends it, stops it, or is
+/// nothing to it, as it would be without us, also while a call waits.
+///
+/// Between two calls the thread has its own registers, in case the tracer is killed meanwhile.
 pub(crate) struct Injection<'a> {
     thread: Stopped,
     registers: user_regs_struct,
     signal_mask: u64,
     /// Address of a `syscall` instruction in the program.
     instruction: u64,
-    /// The call in which the thread ended, and the signal that ended it.
-    end: Option<(InjectedCall, c_int)>,
+    /// The call in which the thread ended, and whether a filter ended it.
+    end: Option<(InjectedCall, bool)>,
     /// Takes the events of other threads. A filter can have another process asked about a call
     /// (`SECCOMP_RET_USER_NOTIF`), which does not answer while it stands at an event.
     others: &'a mut dyn FnMut(pid_t, Event),
     /// Job control stopped the thread, which runs on for the calls alone.
     is_stopped: bool,
+    /// How many events the thread had that are no part of a call.
+    disturbances: u64,
 }
 
 /// Why an injected call has no result.
@@ -65,8 +74,8 @@ pub(crate) enum InjectError {
     Gone {
         /// The call.
         call: InjectedCall,
-        /// What ended it.
-        signal: c_int,
+        /// A filter ended it, for that call.
+        by_filter: bool,
     },
     /// The tracer cannot do what it has to.
     #[error("tracing: {0}")]
@@ -77,21 +86,30 @@ pub(crate) enum InjectError {
 /// again (`include/linux/errno.h`): it waited for a process that a filter asks.
 const INTERRUPTED: RangeInclusive<i64> = -516..=-512;
 
-/// A filter can give these answers as well, each time.
+/// Fields of [`Stat`]: signals that are pending for a thread alone, and those that it holds back.
+const PENDING_SIGNALS: usize = 31;
+const BLOCKED_SIGNALS: usize = 32;
+
+/// A filter can give these answers as well, each time, and without a reason to interrupt.
 const MOST_INTERRUPTIONS: u32 = 100;
 
 impl<'a> Injection<'a> {
-    /// Sets the thread's state aside. `instruction` is the address of a `syscall` instruction.
+    /// Notes the thread's state. `instruction` is the address of a `syscall` instruction.
     pub(crate) fn begin(
         thread: Stopped,
         instruction: u64,
         others: &'a mut dyn FnMut(pid_t, Event),
     ) -> Result<Self, InjectError> {
-        let registers = thread.registers()?;
-        let signal_mask = thread.signal_mask()?;
-        thread.set_signal_mask(ALL_SIGNALS)?;
-        let (end, is_stopped) = (None, false);
-        Ok(Self { thread, registers, signal_mask, instruction, end, others, is_stopped })
+        Ok(Self {
+            thread,
+            registers: thread.registers()?,
+            signal_mask: thread.signal_mask()?,
+            instruction,
+            end: None,
+            others,
+            is_stopped: false,
+            disturbances: 0,
+        })
     }
 
     /// Uses another `syscall` instruction from now on.
@@ -101,7 +119,7 @@ impl<'a> Injection<'a> {
 
     /// In which call the thread has ended, if it has, whatever the steps between have made of the error.
     pub(crate) fn gone(&self) -> Option<InjectError> {
-        self.end.map(|(call, signal)| InjectError::Gone { call, signal })
+        self.end.map(|(call, by_filter)| InjectError::Gone { call, by_filter })
     }
 
     /// Makes a system call in the program.
@@ -128,15 +146,23 @@ impl<'a> Injection<'a> {
             r9,
             ..self.registers
         };
-        for _ in 0..MOST_INTERRUPTIONS {
-            let answer = self.answer_to(call, &registers)?;
-            match answer {
-                _ if INTERRUPTED.contains(&answer) => {}
-                -4095..=-1 => {
+        let mut without_reason = 0;
+        while without_reason < MOST_INTERRUPTIONS {
+            let disturbances = self.disturbances;
+            let answer = self.answer_to(call, &registers);
+            if self.end.is_none() {
+                self.thread.set_registers(&self.registers)?;
+            }
+            match answer? {
+                answer if INTERRUPTED.contains(&answer) => {
+                    // What interrupts a call is seen when the thread runs again.
+                    without_reason += u32::from(self.disturbances == disturbances);
+                }
+                answer @ -4095..=-1 => {
                     let source = Errno::from_raw(i32::try_from(-answer).unwrap_or(0));
                     return Err(InjectError::Call { call, source });
                 }
-                _ => return Ok(answer.cast_unsigned()),
+                answer => return Ok(answer.cast_unsigned()),
             }
         }
         Err(InjectError::Call { call, source: Errno::EINTR })
@@ -149,38 +175,66 @@ impl<'a> Injection<'a> {
         registers: &user_regs_struct,
     ) -> Result<i64, InjectError> {
         self.thread.set_registers(registers)?;
-        let (mut delivered, mut answered) = (0, None);
+        let (mut next, mut is_trapped) = (0, false);
         loop {
-            self.thread.step(delivered)?;
-            delivered = 0;
+            let delivered = mem::take(&mut next);
+            self.thread.resume_to_system_call(delivered)?;
             match self.next_event()? {
-                Event::Signal(_, libc::SIGTRAP) => break,
-                // The kernel has to know of it: a SIGCONT that follows takes it back.
-                Event::Signal(_, libc::SIGSTOP) => {
-                    delivered = libc::SIGSTOP;
+                Event::SystemCall(_) if self.thread.beginning_call()?.is_some() => {}
+                Event::SystemCall(_) => {
+                    let answer = self.thread.registers()?.rax.cast_signed();
+                    is_trapped = answer == call.number() && self.has_forced_sigsys();
+                    if !is_trapped {
+                        return Ok(answer);
+                    }
+                }
+                Event::Signal(_, libc::SIGSYS) if is_trapped => {
+                    self.take_back_sigsys()?;
+                    return Err(InjectError::Signal { call, signal: libc::SIGSYS });
+                }
+                Event::Signal(_, signal) if self.thread.is_at_fault()? => {
+                    return Err(InjectError::Signal { call, signal });
+                }
+                Event::Signal(_, signal) => {
+                    self.disturbances += 1;
+                    next = signal;
+                }
+                Event::Group(_) => {
+                    self.disturbances += 1;
                     self.is_stopped = true;
                 }
-                // A filter's; the end of the step, and with it SIGTRAP, is still to come.
-                Event::Signal(_, libc::SIGSYS) => answered = Some(libc::SIGSYS),
-                // All others are held back, so this is a fault: there is no call.
-                Event::Signal(_, signal) => {
-                    answered = Some(signal);
-                    break;
-                }
                 Event::Gone(signal) => {
-                    self.end = Some((call, signal));
-                    return Err(InjectError::Gone { call, signal });
+                    let by_filter = signal == libc::SIGSYS && delivered != libc::SIGSYS;
+                    self.end = Some((call, by_filter));
+                    return Err(InjectError::Gone { call, by_filter });
                 }
-                // Also a filter that asks its tracer (`SECCOMP_RET_TRACE`), which lets the call pass.
-                _ => {}
+                // A filter that asks its tracer (`SECCOMP_RET_TRACE`), which lets the call pass.
+                Event::Filtered(_) => {}
+                _ => self.disturbances += 1,
             }
         }
-        if let Some(signal) = answered {
-            // The kernel lets it through, to force it on the thread.
-            self.thread.set_signal_mask(ALL_SIGNALS)?;
-            return Err(InjectError::Signal { call, signal });
+    }
+
+    /// Whether a filter has SIGSYS forced on the thread (`SECCOMP_RET_TRAP`, or `SECCOMP_RET_KILL_*`):
+    /// it is the thread's own, and nothing holds it back. The registers are then as when the call
+    /// began, and so the answer is the call's number.
+    fn has_forced_sigsys(&self) -> bool {
+        let has = |stat: &Stat, field| {
+            stat.field::<u64>(field).is_ok_and(|set| set & bit(libc::SIGSYS) != 0)
+        };
+        Stat::of(self.thread.0)
+            .is_ok_and(|stat| has(&stat, PENDING_SIGNALS) && !has(&stat, BLOCKED_SIGNALS))
+    }
+
+    /// The program does not get the SIGSYS of a filter at which the thread stands.
+    fn take_back_sigsys(&self) -> nix::Result<()> {
+        // The kernel lets it through, to force it on the thread.
+        self.thread.set_signal_mask(self.signal_mask)?;
+        if self.thread.is_at_sent_signal()? {
+            // One that the program held back stands for both.
+            self.thread.send_itself(libc::SIGSYS)?;
         }
-        Ok(self.thread.registers()?.rax.cast_signed())
+        Ok(())
     }
 
     fn next_event(&mut self) -> nix::Result<Event> {
@@ -192,16 +246,19 @@ impl<'a> Injection<'a> {
         }
     }
 
-    /// Gives the thread its own state back. One that job control stopped meanwhile, and has not
-    /// continued, stops again before it runs.
+    /// Ends it. A thread that job control stopped meanwhile, and has not continued, stops again before
+    /// it runs.
     pub(crate) fn end(self) -> Result<(), InjectError> {
-        self.thread.set_registers(&self.registers)?;
-        self.thread.set_signal_mask(self.signal_mask)?;
         if self.is_stopped {
             self.thread.interrupt()?;
         }
         Ok(())
     }
+}
+
+/// A signal in a set of signals.
+fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
 }
 
 fn signal_name(signal: c_int) -> String {

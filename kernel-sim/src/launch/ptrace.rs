@@ -120,11 +120,6 @@ impl Stopped {
         request(libc::PTRACE_SYSCALL, self.0, 0, data(signal))
     }
 
-    /// Lets it run for one instruction, and get `signal` before that if it is not 0.
-    pub(crate) fn step(self, signal: c_int) -> nix::Result<()> {
-        request(libc::PTRACE_SINGLESTEP, self.0, 0, data(signal))
-    }
-
     /// Has it stop before it runs again: as job control's, if that has stopped its process and not
     /// continued it.
     pub(crate) fn interrupt(self) -> nix::Result<()> {
@@ -183,6 +178,34 @@ impl Stopped {
     pub(crate) fn set_signal_mask(self, mask: u64) -> nix::Result<()> {
         let from = (&raw const mask).expose_provenance();
         request(libc::PTRACE_SETSIGMASK, self.0, size_of::<u64>(), from)
+    }
+
+    /// Whether the signal that it is about to get is for a fault of its own.
+    pub(crate) fn is_at_fault(self) -> nix::Result<bool> {
+        let info = self.signal_info()?;
+        let is_for_faults =
+            matches!(info.si_signo, libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGFPE);
+        Ok(is_for_faults && info.si_code > 0)
+    }
+
+    /// Whether a process sent the signal that it is about to get.
+    pub(crate) fn is_at_sent_signal(self) -> nix::Result<bool> {
+        Ok(self.signal_info()?.si_code <= 0)
+    }
+
+    fn signal_info(self) -> nix::Result<libc::siginfo_t> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let to = info.as_mut_ptr().expose_provenance();
+        request(libc::PTRACE_GETSIGINFO, self.0, 0, to)?;
+        // SAFETY: it was zeroed, which is a valid value of each field, and the kernel filled it.
+        Ok(unsafe { info.assume_init() })
+    }
+
+    /// Sends the signal to it, and not to its process, of which it is the only thread.
+    pub(crate) fn send_itself(self, signal: c_int) -> nix::Result<()> {
+        // SAFETY: takes numbers alone.
+        let answer = unsafe { libc::syscall(libc::SYS_tgkill, self.0, self.0, signal) };
+        Errno::result(answer).map(drop)
     }
 
     /// The system call that it begins, at whose beginning or filter it stands; `None` at the end of

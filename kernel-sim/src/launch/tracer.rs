@@ -169,6 +169,8 @@ impl Tracer {
         let explained =
             |error: &SwapError| filter::explained(error, !is_suspended && filters() > inherited);
         match done {
+            // What is left to do fails for a program that somebody ended.
+            Ok(_) if !stopped.is_there() => {}
             Ok(Leftovers { auxv, descriptors, mapping }) => {
                 let of = |what: &str, error| format!("{name}: {what}: {}", explained(&error));
                 if let Some(error) = auxv {
@@ -185,8 +187,8 @@ impl Tracer {
                     self.say(Letter::Note(of(what, error)));
                 }
             }
-            Err(SwapError::Inject(InjectError::Gone { call, signal })) => {
-                if signal == libc::SIGSYS {
+            Err(SwapError::Inject(InjectError::Gone { call, by_filter })) => {
+                if by_filter {
                     let needs = filter::needs();
                     self.say(Letter::Warning(format!(
                         "{name} was ended by its seccomp filter, which forbids {call}: {needs}"

@@ -13,6 +13,12 @@
  * launch_unusual untraced PROGRAM...    a child that hides from tracers
  * launch_unusual stops N PROGRAM...     N programs, each stopped and continued while it starts; prints how
  *                                       many ended, and how many ran while they were stopped
+ * launch_unusual traps N PROGRAM...     N programs, each sent SIGTRAP while it starts; prints how many were ended by
+ *                                       that or succeeded
+ * launch_unusual clean                  succeeds on the image, without descriptors of others
+ * launch_unusual holds-back PROGRAM...  each signal blocked and pending
+ * launch_unusual ignores PROGRAM...     each signal ignored
+ * launch_unusual signals                which signals are pending, blocked and ignored
  * launch_unusual apart                  how many seconds MONOTONIC is from the kernel's
  * launch_unusual user ID PROGRAM...     another user
  * launch_unusual filter ACTION CALL PROGRAM...
@@ -22,7 +28,8 @@
  * launch_unusual notifies ANSWER CALL PROGRAM...
  *                                       a seccomp filter that has another process asked about a call, which
  *                                       answers: continue, errno, or (interrupts) lets it go on
- *                                       once it has been continued by a signal
+ *                                       once it has been continued by a signal, or (disturbs) after 200
+ *                                       signals that are nothing to it, or (terminates) has SIGTERM end it
  * launch_unusual descriptors PROGRAM... no descriptor left, below the hard limit
  * launch_unusual hard PROGRAM...        no descriptor left, at the hard limit
  * launch_unusual space                  no address space left
@@ -283,6 +290,71 @@ static int stops(int count, char **program)
     return 0;
 }
 
+static int clean(void)
+{
+    for (int fd = 3; fd < 64; fd++)
+        if (fcntl(fd, F_GETFD) >= 0)
+            return 1;
+    return !on_image();
+}
+
+static int traps(int count, char **program)
+{
+    int right = 0, status;
+    for (int at = 0; at < count; at++) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int fd = 3; fd < 64; fd++)
+                close(fd);
+            execvp(program[0], program);
+            _exit(94);
+        }
+        wait_micros(150 + some_micros(1200));
+        kill(child, SIGTRAP);
+        waitpid(child, &status, 0);
+        right += status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP);
+    }
+    printf("%d\n", right);
+    return 0;
+}
+
+/* All but those that the C library keeps for itself, or that cannot be had. */
+static int is_free(int signal)
+{
+    return signal != SIGKILL && signal != SIGSTOP && (signal < 32 || signal > 33);
+}
+
+static void hold_back_all(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (int signal = 1; signal <= 64; signal++)
+        if (is_free(signal))
+            raise(signal);
+}
+
+static void ignore_all(void)
+{
+    for (int number = 1; number <= 64; number++)
+        if (is_free(number))
+            signal(number, SIG_IGN);
+}
+
+static int show_signals(void)
+{
+    char line[512], set[8];
+    unsigned long long signals, kept = 0;
+    for (int signal = 1; signal <= 64; signal++)
+        kept |= is_free(signal) ? 1ULL << (signal - 1) : 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "%7[^:]: %llx", set, &signals) == 2
+            && (!strcmp(set, "SigPnd") || !strcmp(set, "SigBlk") || !strcmp(set, "SigIgn")))
+            printf("%s %llx\n", set, signals & kept);
+    return !status;
+}
+
 /* Of the third argument as well, if `third` is not NULL; returns what the flags ask for. */
 static int set_filter(unsigned call, const unsigned *third, unsigned action, unsigned flags)
 {
@@ -345,19 +417,24 @@ static int notifies(const char *answer, unsigned call, char **program)
     }
     if (read(pair[0], &listener, sizeof listener) != sizeof listener)
         return 97;
+    int disturbances = strcmp(answer, "interrupts") ? 200 : 1;
     struct pollfd asked = {.fd = listener, .events = POLLIN};
     while (poll(&asked, 1, -1) == 1 && asked.revents & POLLIN) {
         struct seccomp_notif question = {0};
         if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
             continue;
-        if (!strcmp(answer, "interrupts")) {
+        if (!strcmp(answer, "terminates")) {
+            kill(child, SIGTERM);
+            return !ends(child);
+        }
+        const int is_disturbed = !strcmp(answer, "interrupts") || !strcmp(answer, "disturbs");
+        if (is_disturbed && disturbances-- > 0) {
             /* The question is void then, and asked again. */
-            kill(child, SIGCONT);
-            answer = "continue";
+            kill(child, strcmp(answer, "interrupts") ? SIGWINCH : SIGCONT);
             continue;
         }
         struct seccomp_notif_resp response = {.id = question.id};
-        if (!strcmp(answer, "continue"))
+        if (strcmp(answer, "errno"))
             response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
         else
             response.error = -EPERM;
@@ -474,6 +551,12 @@ int main(int argc, char **argv)
         return apart();
     if (!strcmp(what, "stops"))
         return stops(atoi(argv[2]), argv + 3);
+    if (!strcmp(what, "traps"))
+        return traps(atoi(argv[2]), argv + 3);
+    if (!strcmp(what, "clean"))
+        return clean();
+    if (!strcmp(what, "signals"))
+        return show_signals();
     if (!strcmp(what, "space"))
         return space();
     if (!strcmp(what, "unmap"))
@@ -499,6 +582,10 @@ int main(int argc, char **argv)
     } else if (!strcmp(what, "filter")) {
         filter(rest[0], rest[1]);
         rest += 2;
+    } else if (!strcmp(what, "holds-back")) {
+        hold_back_all();
+    } else if (!strcmp(what, "ignores")) {
+        ignore_all();
     } else if (!strcmp(what, "descriptors") || !strcmp(what, "hard")) {
         no_descriptors(!strcmp(what, "hard"));
     } else if (!strcmp(what, "thread")) {

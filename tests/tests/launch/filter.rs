@@ -7,7 +7,9 @@ use kernel_sim::launch::{Command, InjectedCall, Output, Status};
 
 use crate::failure::start;
 use crate::shell;
-use crate::unusual::{assert_moved, moved, moved_with, out, said, unusual_static};
+use crate::unusual::{
+    assert_moved, moved, moved_with, out, said, signals_without_us, unusual_static,
+};
 
 const KILLS: [&str; 2] = ["kill-process", "kill-thread"];
 
@@ -205,6 +207,7 @@ pub(crate) fn a_filter_that_asks_another_process_has_its_answer(user: Option<u32
             };
             assert_moved(&run("continue"));
             assert_moved(&run("interrupts"));
+            assert_moved(&run("disturbs"));
             let output = run("errno");
             if user.is_none() || call == InjectedCall::Close {
                 assert_moved(&output);
@@ -212,6 +215,30 @@ pub(crate) fn a_filter_that_asks_another_process_has_its_answer(user: Option<u32
                 assert_refused(&output, call, "EPERM");
             }
         }
+    }
+}
+
+pub(crate) fn a_program_that_a_filter_leaves_waiting_can_be_ended(user: Option<u32>) {
+    for &call in InjectedCall::ALL {
+        let number = call.number().to_string();
+        let words = ["notifies", "terminates", &number, "SELF", "show"].map(str::to_owned);
+        let output = start(under_filter(&words), user)();
+        if call == InjectedCall::Close {
+            assert_moved(&output);
+        } else {
+            assert_eq!(output.outcome.status, Status::Exited(0), "{call}: {output:?}");
+            assert_eq!((out(&output), output.remarks), (String::new(), Vec::new()), "{call}");
+        }
+    }
+}
+
+pub(crate) fn signals_that_a_program_holds_back_are_kept_when_a_filter_traps(user: Option<u32>) {
+    for &call in InjectedCall::ALL {
+        let mut words = forbidding("trap", call);
+        words.pop();
+        words.extend(["holds-back", "SELF", "signals"].map(str::to_owned));
+        let output = under_filter(&words).output(user).unwrap();
+        assert_eq!(out(&output), signals_without_us("holds-back"), "{call}: {output:?}");
     }
 }
 

@@ -127,6 +127,8 @@ trials! {
         Ordinary a_program_that_its_filter_ends_is_named_beside_others,
         Ordinary a_filter_that_leaves_being_put_on_the_image_to_a_tracer_finds_it,
         Each a_filter_that_asks_another_process_has_its_answer,
+        Ordinary a_program_that_a_filter_leaves_waiting_can_be_ended,
+        Ordinary signals_that_a_program_holds_back_are_kept_when_a_filter_traps,
         Ordinary a_filter_against_being_put_on_the_image_is_no_matter_without_it,
         Each a_filter_that_asks_a_tracer_finds_none,
     }
@@ -139,6 +141,8 @@ trials! {
         Each a_thousand_children_have_the_clock,
         Each a_program_that_is_stopped_at_its_start_can_be_continued,
         Each programs_that_are_killed_at_their_start_are_nobodys_business,
+        Each a_program_that_is_sent_a_trap_at_its_start_is_ended_or_right,
+        Each signals_that_are_held_back_or_ignored_are_so_over_an_exec,
         Each a_limit_of_file_sizes_is_named,
         RootApart another_namespaces_proc_and_none_are_named,
         RootApart a_program_in_a_time_namespace_keeps_its_clocks_and_is_named,

@@ -83,6 +83,33 @@ pub(crate) fn programs_that_are_killed_at_their_start_are_nobodys_business(user:
     assert_eq!(output.remarks, [], "{output:?}");
 }
 
+pub(crate) fn a_program_that_is_sent_a_trap_at_its_start_is_ended_or_right(user: Option<u32>) {
+    let output = moved(&["traps", "600", "SELF", "clean"]).output(user).unwrap();
+    assert_eq!(out(&output), "600\n", "{output:?}");
+    assert_eq!(output.remarks, []);
+}
+
+/// What a program finds of the signals that were blocked, pending or ignored before its exec.
+pub(crate) fn signals_without_us(what: &str) -> String {
+    let program = unusual_static();
+    let mut command = std::process::Command::new(&program);
+    let output = command.arg(what).arg(&program).arg("signals").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub(crate) fn signals_that_are_held_back_or_ignored_are_so_over_an_exec(user: Option<u32>) {
+    for (what, field) in [("holds-back", "SigPnd"), ("ignores", "SigIgn")] {
+        let signals = signals_without_us(what);
+        let set = signals.lines().find_map(|line| line.strip_prefix(field));
+        let set = u64::from_str_radix(set.unwrap().trim(), 16).unwrap();
+        assert!(set & 1 << (libc::SIGTRAP - 1) != 0, "{signals}");
+        let output = moved(&[what, "SELF", "signals"]).output(user).unwrap();
+        assert_eq!(out(&output), signals, "{what}: {output:?}");
+        assert_eq!(output.remarks, []);
+    }
+}
+
 pub(crate) fn an_exec_from_another_thread_is_followed(user: Option<u32>) {
     assert_moved(&moved(&["thread", "SELF", "show"]).output(user).unwrap());
 }
