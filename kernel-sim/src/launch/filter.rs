@@ -10,6 +10,9 @@
 //! | USER_NOTIF | has what the process that is asked answers: the call, or an error as with ERRNO |
 //! | KILL_THREAD, KILL_PROCESS | has ended by SIGSYS, which is named: no call can be tried before |
 //!
+//! After TRAP, a program no longer ignores SIGSYS if it did: the kernel sees to that each time it answers
+//! so, and the program alone could take it back, by one more call.
+//!
 //! While a process is asked (USER_NOTIF), the launcher serves all others, and with them this one, but
 //! puts no other program on the image.
 

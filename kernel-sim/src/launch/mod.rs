@@ -1,6 +1,7 @@
 //! Running an unmodified, unprivileged program, and whatever it starts, on an image.
 //!
-//! Five processes take part, and each can be killed without harm to the programs:
+//! Five processes take part, and each can be killed without harm to the programs that run. One that is
+//! just being exec'ed may end when the tracer is killed: it is in the middle of a call for the tracer.
 //!
 //! | process | does | dumpable | ends |
 //! |---|---|---|---|

@@ -230,7 +230,7 @@ impl Supervisor<'_> {
         if end_of(self.arrangement.tracer) == Some(true) {
             (self.remark)(Remark::Warning(
                 "the tracer was killed: programs keep their clocks, those that are started from \
-                 now on have the host's"
+                 now on have the host's, and one that was starting at that moment may have died"
                     .to_owned(),
             ));
         }
