@@ -9,8 +9,9 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use crate::launch::injected::InjectedCall;
+use crate::launch::instruction::Instruction;
 use crate::launch::proc_stat::Stat;
-use crate::launch::ptrace::{Event, Stopped, wait_for};
+use crate::launch::ptrace::{Event, Stopped, wait_for, write_memory};
 
 /// A stopped thread that can make system calls that its program knows nothing of.
 ///
@@ -24,13 +25,15 @@ use crate::launch::ptrace::{Event, Stopped, wait_for};
 /// Signals take their course. A program has no handlers yet, so each of them ends it, stops it, or is
 /// nothing to it, as it would be without us, also while a call waits.
 ///
-/// Between two calls the thread has its own registers, in case the tracer is killed meanwhile.
+/// When the tracer is killed meanwhile, the thread begins its program: between two calls it has its own
+/// registers, and in a call a return address on its stack, which suits most instructions
+/// ([`Instruction::taken`]). A static program of glibc may still end badly, when it exits: it takes what
+/// is left in `rdx` for a function to call then.
 pub(crate) struct Injection<'a> {
     thread: Stopped,
     registers: user_regs_struct,
     signal_mask: u64,
-    /// Address of a `syscall` instruction in the program.
-    instruction: u64,
+    instruction: Instruction,
     /// The call in which the thread ended, and whether a filter ended it.
     end: Option<(InjectedCall, bool)>,
     /// Takes the events of other threads. A filter can have another process asked about a call
@@ -94,15 +97,18 @@ const BLOCKED_SIGNALS: usize = 32;
 const MOST_INTERRUPTIONS: u32 = 100;
 
 impl<'a> Injection<'a> {
-    /// Notes the thread's state. `instruction` is the address of a `syscall` instruction.
+    /// Notes the thread's state. `instruction` lies in the program.
     pub(crate) fn begin(
         thread: Stopped,
-        instruction: u64,
+        instruction: Instruction,
         others: &'a mut dyn FnMut(pid_t, Event),
     ) -> Result<Self, InjectError> {
+        let registers = thread.registers()?;
+        // If there is no way back, calls can be made all the same.
+        let _ = write_memory(thread.0, registers.rsp - FRAME, &frame(registers.rip));
         Ok(Self {
             thread,
-            registers: thread.registers()?,
+            registers,
             signal_mask: thread.signal_mask()?,
             instruction,
             end: None,
@@ -112,8 +118,8 @@ impl<'a> Injection<'a> {
         })
     }
 
-    /// Uses another `syscall` instruction from now on.
-    pub(crate) fn step_at(&mut self, instruction: u64) {
+    /// Uses another instruction from now on.
+    pub(crate) fn step_at(&mut self, instruction: Instruction) {
         self.instruction = instruction;
     }
 
@@ -137,7 +143,9 @@ impl<'a> Injection<'a> {
             rax: call.number().cast_unsigned(),
             // Not in a system call: nothing is to be restarted.
             orig_rax: u64::MAX,
-            rip: self.instruction,
+            rip: self.instruction.address,
+            rsp: self.registers.rsp - self.instruction.taken.unwrap_or(0),
+            rbp: self.registers.rsp - FRAME,
             rdi,
             rsi,
             rdx,
@@ -249,11 +257,20 @@ impl<'a> Injection<'a> {
     /// Ends it. A thread that job control stopped meanwhile, and has not continued, stops again before
     /// it runs.
     pub(crate) fn end(self) -> Result<(), InjectError> {
+        let _ = write_memory(self.thread.0, self.registers.rsp - FRAME, &frame(0));
         if self.is_stopped {
             self.thread.interrupt()?;
         }
         Ok(())
     }
+}
+
+/// The bytes of [`frame`].
+const FRAME: u64 = 16;
+
+/// The end of a stack frame: the caller's `rbp`, and where it goes on.
+fn frame(caller: u64) -> [u8; 16] {
+    (u128::from(caller) << 64).to_le_bytes()
 }
 
 /// A signal in a set of signals.

@@ -1,7 +1,8 @@
 //! Running an unmodified, unprivileged program, and whatever it starts, on an image.
 //!
 //! Five processes take part, and each can be killed without harm to the programs that run. One that is
-//! just being exec'ed may end when the tracer is killed: it is in the middle of a call for the tracer.
+//! just being exec'ed may end when the tracer is killed in the middle of a call that it makes for the
+//! tracer (`instruction.rs`).
 //!
 //! | process | does | dumpable | ends |
 //! |---|---|---|---|
@@ -26,6 +27,7 @@
 //! | `pidfd.rs` | how is a process held, and its end waited for |
 //! | `inject.rs`, `ptrace.rs` | how does it make system calls for us |
 //! | `injected.rs` | which are these |
+//! | `instruction.rs` | by which instruction |
 //! | `filter.rs` | what if its own seccomp filter forbids them |
 //! | `calls.rs` | which system calls are counted |
 //! | `letters.rs` | what does the tracer tell the command |
@@ -44,6 +46,7 @@ mod filter;
 mod handover;
 mod inject;
 mod injected;
+mod instruction;
 mod letters;
 pub mod output;
 mod pidfd;

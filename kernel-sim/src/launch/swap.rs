@@ -15,6 +15,7 @@ use crate::launch::auxv::{self, VdsoEntry};
 use crate::launch::handover::{Scratch, receive_with_room};
 use crate::launch::inject::{InjectError, Injection};
 use crate::launch::injected::InjectedCall;
+use crate::launch::instruction::{self, Instruction};
 use crate::launch::proc_stat::Stat;
 use crate::launch::ptrace::{Event, Stopped, read_memory, write_memory};
 
@@ -72,9 +73,6 @@ pub(crate) struct Leftovers {
 
 /// Code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
 const USER_CS: u64 = 0x33;
-
-/// The `syscall` instruction.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// Puts a program that stands at the end of its exec on the image. What happens to other threads
 /// meanwhile is for `others`.
@@ -159,9 +157,8 @@ fn place(
         return Ok(leftovers);
     }
     // The instruction that was used so far is about to go.
-    let own = image.bytes.windows(2).position(|bytes| bytes == SYSCALL);
-    if let Some(own) = own {
-        injection.step_at(base + own as u64);
+    if let Some(own) = instruction::find(image.bytes, base) {
+        injection.step_at(own);
         for &(start, end) in old {
             let unmap = [start, end - start, 0, 0, 0, 0];
             if let Err(error) = injection.call(InjectedCall::Unmap, unmap) {
@@ -290,14 +287,14 @@ fn mappings_of_vdso(pid: pid_t) -> io::Result<Vec<(u64, u64)>> {
 }
 
 /// A `syscall` instruction in the kernel's vDSO of the program.
-fn find_instruction(pid: pid_t, base: u64) -> Result<u64, SwapError> {
+fn find_instruction(pid: pid_t, base: u64) -> Result<Instruction, SwapError> {
     for page in 0..2 {
         let start = base + page * 4096;
         let mut bytes = [0; 4096];
         let read = read_memory(pid, start, &mut bytes);
         read.map_err(memory("reading its vDSO"))?;
-        if let Some(at) = bytes.windows(2).position(|bytes| bytes == SYSCALL) {
-            return Ok(start + at as u64);
+        if let Some(found) = instruction::find(&bytes, start) {
+            return Ok(found);
         }
     }
     Err(SwapError::NoInstruction { base })

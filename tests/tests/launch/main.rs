@@ -111,6 +111,7 @@ trials! {
         Each a_stopped_keeper_or_tracer_is_continued,
         Each with_command_tracer_and_keeper_dead_no_call_hangs,
         Each a_run_that_does_not_end_ends_with_its_test,
+        Each a_killed_tracer_ends_at_most_the_program_that_just_starts,
         Each a_program_that_outlives_the_first_keeps_its_clock_and_is_followed,
     }
     leftovers {
