@@ -129,7 +129,7 @@ pub(crate) struct Received {
 
 impl Received {
     /// Closes them, in one call where they lie side by side: each call that a program makes for us
-    /// costs it two switches of context.
+    /// costs it four switches of context.
     pub(crate) fn close(&self, injection: &mut Injection<'_>) -> Result<(), InjectError> {
         let [near, far] = self.ends;
         if far == near + 1 && self.file == far + 1 {

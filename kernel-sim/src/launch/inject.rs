@@ -93,6 +93,9 @@ const INTERRUPTED: RangeInclusive<i64> = -516..=-512;
 const PENDING_SIGNALS: usize = 31;
 const BLOCKED_SIGNALS: usize = 32;
 
+/// Bytes of the end of a stack frame.
+const FRAME: u64 = 16;
+
 /// A filter can give these answers as well, each time, and without a reason to interrupt.
 const MOST_INTERRUPTIONS: u32 = 100;
 
@@ -104,9 +107,7 @@ impl<'a> Injection<'a> {
         others: &'a mut dyn FnMut(pid_t, Event),
     ) -> Result<Self, InjectError> {
         let registers = thread.registers()?;
-        // If there is no way back, calls can be made all the same.
-        let _ = write_memory(thread.0, registers.rsp - FRAME, &frame(registers.rip));
-        Ok(Self {
+        let injection = Self {
             thread,
             registers,
             signal_mask: thread.signal_mask()?,
@@ -115,12 +116,22 @@ impl<'a> Injection<'a> {
             others,
             is_stopped: false,
             disturbances: 0,
-        })
+        };
+        injection.lay_way_back(registers.rip);
+        Ok(injection)
     }
 
     /// Uses another instruction from now on.
     pub(crate) fn step_at(&mut self, instruction: Instruction) {
         self.instruction = instruction;
+        self.lay_way_back(self.registers.rip);
+    }
+
+    /// Lays the end of a stack frame below the thread's stack: the caller's `rbp`, and where it goes on.
+    /// Calls can be made without it, also where there is no stack to lay it on.
+    fn lay_way_back(&self, caller: u64) {
+        let frame = (u128::from(caller) << 64).to_le_bytes();
+        let _ = write_memory(self.thread.0, self.registers.rsp - FRAME, &frame);
     }
 
     /// In which call the thread has ended, if it has, whatever the steps between have made of the error.
@@ -257,20 +268,12 @@ impl<'a> Injection<'a> {
     /// Ends it. A thread that job control stopped meanwhile, and has not continued, stops again before
     /// it runs.
     pub(crate) fn end(self) -> Result<(), InjectError> {
-        let _ = write_memory(self.thread.0, self.registers.rsp - FRAME, &frame(0));
+        self.lay_way_back(0);
         if self.is_stopped {
             self.thread.interrupt()?;
         }
         Ok(())
     }
-}
-
-/// The bytes of [`frame`].
-const FRAME: u64 = 16;
-
-/// The end of a stack frame: the caller's `rbp`, and where it goes on.
-fn frame(caller: u64) -> [u8; 16] {
-    (u128::from(caller) << 64).to_le_bytes()
 }
 
 /// A signal in a set of signals.
