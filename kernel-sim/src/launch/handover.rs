@@ -22,12 +22,13 @@ use crate::launch::swap::{SwapError, flags, memory};
 /// Bytes of a page of the stack.
 const PAGE: usize = 4096;
 
-/// Memory on the program's stack that injected calls read and write: the page in which its stack
-/// pointer stands. All of that page is there, since the count of the arguments is. Nothing below it
-/// has to be: the kernel maps 128 KiB more than the strings of arguments and environment, but their
-/// table takes from that, and so does a low limit of the stack.
+/// Memory on the program's stack that injected calls read and write: the page below that of its stack
+/// pointer, where nothing is lost when the tracer is killed meanwhile. That page need not be there: the
+/// kernel maps 128 KiB more than the strings of arguments and environment, but their table takes from
+/// that, and so does a low limit of the stack. Then it is the page in which the stack pointer stands,
+/// all of which is there, since the count of the arguments is.
 ///
-/// The page may hold arguments, environment and auxiliary vector, so the program gets it back as it was.
+/// That one may hold arguments, environment and auxiliary vector, so the program gets it back as it was.
 pub(crate) struct Scratch {
     pub(crate) pid: pid_t,
     pub(crate) base: u64,
@@ -52,9 +53,11 @@ struct Message {
 impl Scratch {
     /// Of a program whose stack pointer is as the kernel set it at exec.
     pub(crate) fn borrow(pid: pid_t, stack_pointer: u64) -> Result<Self, SwapError> {
-        let base = stack_pointer & !(PAGE as u64 - 1);
+        let page = stack_pointer & !(PAGE as u64 - 1);
         let mut before = [0; PAGE];
-        read_memory(pid, base, &mut before).map_err(memory("reading its stack"))?;
+        let mut read = |base| read_memory(pid, base, &mut before).map(|()| base);
+        let found = read(page - PAGE as u64).or_else(|_| read(page));
+        let base = found.map_err(memory("reading its stack"))?;
         Ok(Self { pid, base, before })
     }
 
