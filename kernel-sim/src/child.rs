@@ -1,6 +1,7 @@
 //! Calls that may end the process, made in a child.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -9,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It returned a code of at most 255.
+    /// It returned a code of at most 255, or panicked, which is 101.
     Exited(i32),
     /// A signal ended it.
     Signalled(i32),
@@ -32,7 +33,8 @@ pub fn outcome(body: impl FnOnce() -> i32) -> io::Result<Outcome> {
         ForkResult::Child => {
             be_quiet();
             end_with(parent);
-            let code = body();
+            // A panic must not unwind into the copy of what the parent was about to do.
+            let code = catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED);
             // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(code) }
         }
@@ -44,6 +46,9 @@ pub fn outcome(body: impl FnOnce() -> i32) -> io::Result<Outcome> {
         }),
     }
 }
+
+/// What a Rust program that panics exits with.
+const PANICKED: i32 = 101;
 
 /// Ends this process when the thread of `parent` that started it ends; at once, if that is over.
 ///
@@ -95,6 +100,7 @@ mod tests {
         };
         assert_eq!(outcome(raise(libc::SIGSEGV)).unwrap(), Outcome::Signalled(libc::SIGSEGV));
         assert_eq!(outcome(raise(libc::SIGALRM)).unwrap(), Outcome::Hung);
+        assert_eq!(outcome(|| panic!("as it has to")).unwrap(), Outcome::Exited(101));
     }
 
     #[test]
