@@ -60,12 +60,7 @@ impl<R: FnMut(Event)> Calls<'_, R> {
         let Some(call) = self.functions.clock_gettime else {
             return Ok(());
         };
-        // SAFETY: an i32 is passed in the lower half of the register that a u64 fills.
-        let call = unsafe {
-            std::mem::transmute::<unsafe extern "C" fn(c_int, *mut timespec) -> isize, ClockCall>(
-                call,
-            )
-        };
+        let call = with_whole_register(call);
         let (state, kernel) = (self.state, self.kernel);
         for (register, is_null) in registers_and_pointers(id) {
             let name = format!("clock_gettime({}, {})", shown(register), given(!is_null, "ts"));
@@ -86,12 +81,7 @@ impl<R: FnMut(Event)> Calls<'_, R> {
         let Some(call) = self.functions.clock_getres else {
             return;
         };
-        // SAFETY: as for `clock_gettime`.
-        let call = unsafe {
-            std::mem::transmute::<unsafe extern "C" fn(c_int, *mut timespec) -> isize, ClockCall>(
-                call,
-            )
-        };
+        let call = with_whole_register(call);
         let (state, kernel) = (self.state, self.kernel);
         for (register, is_null) in registers_and_pointers(id) {
             let name = format!("clock_getres({}, {})", shown(register), given(!is_null, "res"));
@@ -110,7 +100,7 @@ impl<R: FnMut(Event)> Calls<'_, R> {
         let Some(call) = self.functions.clock_gettime_ns else {
             return;
         };
-        // SAFETY: as for `clock_gettime`.
+        // SAFETY: as in `with_whole_register`.
         let call =
             unsafe { std::mem::transmute::<unsafe extern "C" fn(c_int) -> i64, NanosCall>(call) };
         let (state, kernel) = (self.state, self.kernel);
@@ -240,6 +230,12 @@ impl<R: FnMut(Event)> Calls<'_, R> {
     fn differ(&mut self, what: String) {
         (self.report)(Event::Difference(what));
     }
+}
+
+/// The function, called with all of the id's register.
+fn with_whole_register(call: unsafe extern "C" fn(c_int, *mut timespec) -> isize) -> ClockCall {
+    // SAFETY: an i32 is passed in the lower half of the register that a u64 fills.
+    unsafe { std::mem::transmute(call) }
 }
 
 /// What the register of an id may hold.
