@@ -187,6 +187,18 @@ impl Patch {
         self.table(elf::DT_SYMTAB) + 24 * self.symbol_index(name)
     }
 
+    /// Puts a symbol into the section of an index.
+    pub(crate) fn put_in_section(&mut self, symbol: &str, index: u16) {
+        let at = self.symbol(symbol);
+        self.u16(at + field::ST_SHNDX, index);
+    }
+
+    /// Gives a symbol a binding and a type.
+    pub(crate) fn bind(&mut self, symbol: &str, binding: u8, kind: u8) {
+        let at = self.symbol(symbol);
+        self.put(at + field::ST_INFO, [binding << 4 | kind]);
+    }
+
     /// Where a symbol's version index is.
     pub(crate) fn version(&self, name: &str) -> usize {
         self.table(elf::DT_VERSYM) + 2 * self.symbol_index(name)

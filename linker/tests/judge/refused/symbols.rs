@@ -19,8 +19,7 @@ pub(super) const CASES: &[Case] = &[
         }
     }),
     ("aliases", "a strong one", |p| {
-        let symbol = p.symbol("gettimeofday");
-        p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4 | elf::STT_FUNC]);
+        p.bind("gettimeofday", elf::STB_GLOBAL, elf::STT_FUNC);
     }),
     ("aliases", "one that leads elsewhere", |p| {
         let symbol = p.symbol("gettimeofday");
@@ -35,24 +34,20 @@ pub(super) const CASES: &[Case] = &[
     ("aliases", "no version", |p| p.u16(p.version("clock_gettime"), 0)),
     ("aliases", "hidden", |p| p.u16(p.version("clock_gettime"), 0x8002)),
     ("symbol-types", "a function without a type", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4 | elf::STT_NOTYPE]);
+        p.bind("__vdso_time", elf::STB_GLOBAL, elf::STT_NOTYPE);
     }),
     ("symbol-binding", "a weak name", |p| {
-        let symbol = p.symbol("__vdso_clock_gettime");
-        p.put(symbol + ST_INFO, [elf::STB_WEAK << 4 | elf::STT_FUNC]);
+        p.bind("__vdso_clock_gettime", elf::STB_WEAK, elf::STT_FUNC);
     }),
     ("symbol-binding", "a local one", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.put(symbol + ST_INFO, [elf::STB_LOCAL << 4 | elf::STT_FUNC]);
+        p.bind("__vdso_time", elf::STB_LOCAL, elf::STT_FUNC);
     }),
     ("symbol-binding", "a hidden one", |p| {
         let symbol = p.symbol("__vdso_time");
         p.put(symbol + ST_OTHER, [elf::STV_HIDDEN]);
     }),
     ("symbol-values", "an absolute function", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.u16(symbol + ST_SHNDX, elf::SHN_ABS);
+        p.put_in_section("__vdso_time", elf::SHN_ABS);
     }),
     ("symbol-values", "a function at the ELF header", |p| {
         let symbol = p.symbol("__vdso_time");
@@ -63,16 +58,13 @@ pub(super) const CASES: &[Case] = &[
         p.u64(symbol + ST_VALUE, 0xffff_ffff_ff70_0000);
     }),
     ("symbol-sections", "a common symbol", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.u16(symbol + ST_SHNDX, elf::SHN_COMMON);
+        p.put_in_section("__vdso_time", elf::SHN_COMMON);
     }),
     ("symbol-sections", "a section that is not there", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.u16(symbol + ST_SHNDX, 500);
+        p.put_in_section("__vdso_time", 500);
     }),
     ("symbol-sections", "the hash table", |p| {
-        let symbol = p.symbol("__vdso_time");
-        p.u16(symbol + ST_SHNDX, 1);
+        p.put_in_section("__vdso_time", 1);
     }),
     ("symbol-sections", "code that is not executable", |p| {
         p.u64(p.section(".text") + SH_FLAGS, elf::SHF_ALLOC.into());
@@ -85,12 +77,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     ("symbol-sections", "other code", |p| {
         p.mark_section(".hash", elf::SHF_EXECINSTR);
-        let symbol = p.symbol("__vdso_time");
-        p.u16(symbol + ST_SHNDX, 1);
+        p.put_in_section("__vdso_time", 1);
     }),
     ("no-undefined-symbols", "an undefined one", |p| {
-        let symbol = p.symbol("time");
-        p.u16(symbol + ST_SHNDX, elf::SHN_UNDEF);
+        p.put_in_section("time", elf::SHN_UNDEF);
     }),
     ("version-tables", "no DT_VERSYM", |p| p.forget(elf::DT_VERSYM)),
     ("version-tables", "no DT_VERDEF", |p| p.forget(elf::DT_VERDEF)),
@@ -128,8 +118,7 @@ pub(super) const CASES: &[Case] = &[
         p.u16(p.version("__vdso_clock_gettime_ns"), 1);
     }),
     ("version-node-symbols", "one without a type", |p| {
-        let symbol = p.symbol("LINUX_2.6");
-        p.put(symbol + ST_INFO, [elf::STB_GLOBAL << 4]);
+        p.bind("LINUX_2.6", elf::STB_GLOBAL, elf::STT_NOTYPE);
     }),
     ("version-node-symbols", "one that is missing", |p| {
         let symbol = p.symbol("UVDSO_1");
